@@ -121,4 +121,3 @@ class EntryScope(Attribute):
         into.pipe_scope.CopyFrom(self._pipes)
         into.prsr_scope.predef = _Mode.ALL
         into.prsr_scope.args = 0xFF
-

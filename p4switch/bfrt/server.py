@@ -20,13 +20,10 @@ from typing import Any, NoReturn, overload
 import grpc
 
 from p4switch.bfrt.attributes import ALL_PIPES, PIPE, Client
+from p4switch.bfrt.dispatch import Tables
 from p4switch.bfrt.fields import Json
-from p4switch.bfrt.filters import LpfTable, WredTable
 from p4switch.bfrt.messages import Message, bfruntime_pb2
-from p4switch.bfrt.ports import PortTable
-from p4switch.bfrt.replication import FIXED_KINDS
 from p4switch.bfrt.schema import VERSION
-from p4switch.bfrt.tables import Table, Tables
 from p4switch.p4runtime.device import Device, State
 from p4switch.p4runtime.errors import P4RuntimeError, invalid, not_found, unimplemented
 from p4switch.p4runtime.grpc_host import GrpcHost
@@ -58,8 +55,7 @@ class BfRuntimeServer:
         self._name = name
         self._bf_rt = json.dumps(bf_rt).encode()
         self._fixed = json.dumps({"schema_version": VERSION, "tables": [*fixed], "learn_filters": []}).encode()
-        kinds: dict[str, type[Table]] = {**FIXED_KINDS, "PortConfigure": PortTable, "Lpf": LpfTable, "Wred": WredTable}
-        self._tables = Tables(bf_rt, p4info, [dict(table) for table in fixed], kinds)
+        self._tables = Tables(bf_rt, p4info, [dict(table) for table in fixed])
         self._streams: dict[int, tuple[Outgoing, Message]] = {}  # by client, with the notifications that it wants
         self._host = GrpcHost(address, "bfruntime", "--bfrt", self._handlers)
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from p4switch.architectures.architecture import ARCHITECTURES
 from p4switch.bfrt.messages import Message
-from p4switch.bfrt.tables import AnyPipe
+from p4switch.bfrt.tables.base import TABLE_KINDS
+from p4switch.bfrt.tables.cells import AnyPipe
+from p4switch.bfrt.tables.entities import in_turn
 from p4switch.engine import objects
 from p4switch.p4runtime.errors import invalid, unimplemented
 
@@ -72,13 +74,8 @@ class ObjectTable(AnyPipe):
 
     def clear(self, state: State) -> Undo:
         """Set all cells to their initial values."""
-        undos = [self._store(index, {}, state) for index in range(self.size) if any(self._cell(index, state).values())]
-
-        def undo() -> None:
-            for each in undos:
-                each()
-
-        return undo
+        used = (index for index in range(self.size) if any(self._cell(index, state).values()))
+        return in_turn(self._store(index, {}, state) for index in used)
 
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return the requested cell, or all cells."""
@@ -117,6 +114,7 @@ class ObjectTable(AnyPipe):
         return value
 
 
+@TABLE_KINDS.register("Lpf")
 class LpfTable(ObjectTable):
     """Low-pass filters: of a rate, or of samples. Their time constants are whole nanoseconds, rounded down."""
 
@@ -141,6 +139,7 @@ class LpfTable(ObjectTable):
         }
 
 
+@TABLE_KINDS.register("Wred")
 class WredTable(ObjectTable):
     """RED by the average of its inputs, which drops no packet until its cell is written."""
 

@@ -13,7 +13,8 @@ from p4switch.architectures.ports import WIDTH_BITS
 from p4switch.bfrt.attributes import Attribute, Client, Notice
 from p4switch.bfrt.fields import Json
 from p4switch.bfrt.messages import Message, bfruntime_pb2
-from p4switch.bfrt.replication import FixedTable
+from p4switch.bfrt.tables.base import TABLE_KINDS
+from p4switch.bfrt.tables.fixed import FixedTable
 from p4switch.p4runtime.errors import already_exists, invalid, not_found, unimplemented
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class PortStatus(Attribute):
             self._told[client_id] = now
 
 
+@TABLE_KINDS.register("PortConfigure")
 class PortTable(FixedTable):
     """Ports that clients have added."""
 

@@ -1,7 +1,7 @@
-"""Fixed tables of BfRuntime for packet replication: mirror sessions, multicast groups and their nodes.
+"""Multicast groups and their nodes, pruned ports, and the port for copies to the CPU.
 
-Sessions, pruned ports and the port for copies to the CPU are states of the packet path, as for P4Runtime. Groups are
-trees (`ReplicationStore.trees`).
+Pruned ports and the port for copies to the CPU are states of the packet path, as for P4Runtime. Groups are trees
+(`ReplicationStore.trees`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from p4switch.architectures.ports import WIDTH_BITS
 from p4switch.bfrt.attributes import Attribute, Client
-from p4switch.bfrt.keys import width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
-from p4switch.bfrt.tables import Table
-from p4switch.p4runtime.errors import P4RuntimeError, already_exists, invalid, not_found, unimplemented
+from p4switch.bfrt.tables.base import TABLE_KINDS, Table
+from p4switch.bfrt.tables.fixed import EVERY, MAX_PORT, FixedTable, PathTable
+from p4switch.p4runtime.errors import already_exists, invalid, not_found, unimplemented
 from p4switch.p4runtime.messages import p4runtime_pb2
 from p4switch.p4runtime.trees import Lag, Node, Tree
 
@@ -24,189 +23,12 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.profiles import Undo
 
 _Update = bfruntime_pb2.Update
-_EVERY = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY, _Update.DELETE})
 _REMOVES = bfruntime_pb2.TableModIncFlag.Type.Value("MOD_INC_DELETE")
-_MAX_PORT = (1 << WIDTH_BITS) - 1
 _MAX_RID = (1 << 16) - 1
 _T = TypeVar("_T")
 
 
-class FixedTable(Table):
-    """Table whose keys are numbers and whose data are fields with names."""
-
-    takes = _EVERY
-
-    def _names(self, data: Message) -> dict[str, Message]:
-        """Return the data fields by name without the dollar sign. Raises P4RuntimeError (INVALID_ARGUMENT)."""
-        return {self._data[ident]["name"][1:]: f for ident, f in self._given(data, self._data).items()}
-
-    def _field(self, name: str) -> dict[str, Any]:
-        return next(info for info in self._data.values() if info["name"] == f"${name}")
-
-    def _value(self, given: Mapping[str, Message], name: str, default: int) -> int:
-        return self._number(given[name], self._field(name)) if name in given else default
-
-    def _list(self, given: Mapping[str, Message], name: str, default: Iterable[int]) -> tuple[int, ...]:
-        """Return a list of numbers or bools, or `default` if it is not given."""
-        if name not in given:
-            return tuple(default)
-        field = given[name]
-        is_bool = self._field(name)["type"]["type"] == "bool"
-        wanted = "bool_arr_val" if is_bool else "int_arr_val"
-        if field.WhichOneof("value") != wanted:
-            invalid(f"{self.name}: ${name}: expected a list of {'bools' if is_bool else 'numbers'}")
-        given_list = tuple(int(each) for each in getattr(field, wanted).val)
-        width = width_of(self._field(name))
-        for each in given_list:
-            if each >> width:
-                invalid(f"{self.name}: ${name}: {each} does not fit in {width} bits")
-        return given_list
-
-    def _told(self, index: int, **fields: int | Iterable[int]) -> Message:
-        """Return an entry with the given fields by name."""
-        made = self._entry(index)
-        for name, value in fields.items():
-            info = self._field(name)
-            if isinstance(value, int):
-                self._put(made.data, info["id"], value)
-                continue
-            field = made.data.fields.add(field_id=info["id"])
-            if info["type"]["type"] == "bool":
-                field.bool_arr_val.val.extend(map(bool, value))
-            else:
-                field.int_arr_val.val.extend(value)
-        return made
-
-    def _check_exists(self, kind: int, there: bool) -> None:
-        """Refuse to add an existing entry, and to change a missing one."""
-        if kind == _Update.INSERT and there:
-            already_exists(f"{self.name}: the entry exists")
-        if kind in (_Update.MODIFY, _Update.MODIFY_INC, _Update.DELETE) and not there:
-            not_found(f"{self.name}: the entry does not exist")
-
-    @abstractmethod
-    def _indices(self, state: State) -> list[int]:
-        """Return the keys of the existing entries."""
-
-    @abstractmethod
-    def _remove(self, index: int, state: State) -> Undo:
-        """Delete an existing entry."""
-
-    @abstractmethod
-    def _found(self, index: int, state: State) -> Message:
-        """Return an existing entry."""
-
-    def clear(self, state: State) -> Undo:
-        """Delete all entries."""
-        return _all(self._remove(index, state) for index in self._indices(state))
-
-    def find(self, entry: Message, state: State) -> list[Message]:
-        """Return the requested entry, or all entries."""
-        if entry.is_default_entry:
-            unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
-        wanted = [self._index(entry)] if entry.WhichOneof("value") == "key" else None
-        return [self._found(index, state) for index in self._indices(state) if wanted is None or index in wanted]
-
-
-def _all(steps: Iterable[Undo]) -> Undo:
-    """Execute all steps or none, and return how to undo them."""
-    undos: list[Undo] = []
-
-    def undo() -> None:
-        for each in reversed(undos):
-            each()
-
-    try:
-        undos.extend(steps)
-    except P4RuntimeError:
-        undo()
-        raise
-    return undo
-
-
-class PathTable(FixedTable):
-    """Table over the cells of a state of the packet path."""
-
-    state: ClassVar[str]
-
-    def _cell(self, index: int, state: State) -> dict[str, int]:
-        return state.path.members(self.state, index)
-
-    def _store(self, index: int, members: Mapping[str, int], state: State) -> Undo:
-        entity = p4runtime_pb2.Entity(extern_entry=state.path.entry(self.state, index, members))
-        return state.write(p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY, entity=entity))
-
-    def _size(self, state: State) -> int:
-        return state.path.find(self.state)[1].size
-
-    def _remove(self, index: int, state: State) -> Undo:
-        return self._store(index, {}, state)
-
-
-class MirrorTable(PathTable):
-    """Mirror sessions, with the complete destination of their copies. A session exists once it has a direction."""
-
-    state = "$mirror"
-    _NORMAL = 2
-    _SAME: ClassVar[Mapping[str, str]] = {
-        "session_enable": "enabled",
-        "ucast_egress_port": "port",
-        "ucast_egress_port_valid": "unicast",
-        "egress_port_queue": "qid",
-        "ingress_cos": "cos",
-        "packet_color": "color",
-        "level1_mcast_hash": "hash1",
-        "level2_mcast_hash": "hash2",
-        "mcast_l1_xid": "level1_xid",
-        "mcast_l2_xid": "level2_xid",
-        "mcast_rid": "rid",
-        "copy_to_cpu": "copy_to_cpu",
-        "max_pkt_len": "max_bytes",
-    }
-    """Member of a session that stores each field, where there is one."""
-    _MOST: ClassVar[Mapping[str, int]] = {"port": _MAX_PORT, "qid": 127, "cos": 7, "hash1": 8191, "hash2": 8191}
-
-    def _indices(self, state: State) -> list[int]:
-        return [index for index in range(self._size(state)) if self._cell(index, state)["direction"]]
-
-    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Set the fields of a session; fields that are not given keep their value, or are 0 in a new session."""
-        index = self._index(entry)
-        cell = self._cell(index, state)
-        self._check_exists(kind, bool(cell["direction"]))
-        if kind == _Update.DELETE:
-            return self._remove(index, state)
-        if entry.data.action_id != self._NORMAL:
-            invalid(f"{self.name}: action {entry.data.action_id}; expected {self._NORMAL}, '$normal'")
-        given = self._names(entry.data)
-        if "direction" in given:
-            cell["direction"] = self._value(given, "direction", 0) + 1
-        if not cell["direction"]:
-            invalid(f"{self.name}: $direction is missing")
-        for name, member in self._SAME.items():
-            cell[member] = self._value(given, name, cell[member])
-            most = self._MOST.get(member)
-            if most is not None and cell[member] > most:
-                invalid(f"{self.name}: ${name}: {cell[member]}; expected at most {most}")
-        for group in ("group_a", "group_b"):
-            number = self._value(given, f"mcast_grp_{group[-1]}", cell[group])
-            valid = self._value(given, f"mcast_grp_{group[-1]}_valid", int(bool(cell[group])))
-            cell[group] = number if valid else 0
-        if self._value(given, "icos_for_copy_to_cpu", 0):
-            unimplemented(f"{self.name}: $icos_for_copy_to_cpu is not supported")
-        return self._store(index, cell, state)
-
-    def _found(self, index: int, state: State) -> Message:
-        cell = self._cell(index, state)
-        fields = {name: cell[member] for name, member in self._SAME.items()}
-        for letter in "ab":
-            fields[f"mcast_grp_{letter}"] = cell[f"group_{letter}"]
-            fields[f"mcast_grp_{letter}_valid"] = int(bool(cell[f"group_{letter}"]))
-        made = self._told(index, direction=cell["direction"] - 1, icos_for_copy_to_cpu=0, **fields)
-        made.data.action_id = self._NORMAL
-        return made
-
-
+@TABLE_KINDS.register("PrePrune")
 class PruneTable(PathTable):
     """Ports that packets with a level-2 exclusion id do not reach. Every id has an entry, which may be empty."""
 
@@ -236,6 +58,7 @@ class PruneTable(PathTable):
         return self._told(index, DEV_PORT=[port for port in range(ports.bit_length()) if ports >> port & 1])
 
 
+@TABLE_KINDS.register("PrePort")
 class CpuPortTable(PathTable):
     """Ports, one of which receives the copies to the CPU. Backup ports are refused."""
 
@@ -278,8 +101,8 @@ class CpuPortTable(PathTable):
 def _ports(table: str, ports: Iterable[int]) -> list[int]:
     found = list(ports)
     for port in found:
-        if port > _MAX_PORT:
-            invalid(f"{table}: port {port}; expected at most {_MAX_PORT}")
+        if port > MAX_PORT:
+            invalid(f"{table}: port {port}; expected at most {MAX_PORT}")
     return found
 
 
@@ -376,11 +199,12 @@ class ReplicationConfig(Attribute):
         into.CopyFrom(self._kept)
 
 
+@TABLE_KINDS.register("PreMgid")
 class GroupTable(TreeTable):
     """Multicast groups, made of nodes and ECMPs, each of which may have an exclusion id in the group."""
 
     part = "trees"
-    takes = _EVERY | {_Update.MODIFY_INC}
+    takes = EVERY | {_Update.MODIFY_INC}
     offers: ClassVar[Mapping[str, type[Attribute]]] = {"pre_device_config": ReplicationConfig}
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
@@ -428,6 +252,7 @@ class GroupTable(TreeTable):
         return self._told(index, **fields)
 
 
+@TABLE_KINDS.register("PreNode")
 class NodeTable(TreeTable):
     """Nodes: a replication id, ports and LAGs."""
 
@@ -447,11 +272,12 @@ class NodeTable(TreeTable):
         return self._told(index, MULTICAST_RID=node.rid, MULTICAST_LAG_ID=node.lags, DEV_PORT=node.ports)
 
 
+@TABLE_KINDS.register("PreEcmp")
 class EcmpTable(TreeTable):
     """ECMPs: sets of nodes from which the level-1 hash chooses one."""
 
     part = "ecmps"
-    takes = _EVERY | {_Update.MODIFY_INC}
+    takes = EVERY | {_Update.MODIFY_INC}
 
     def _set(self, state: State) -> Callable[[int, Any], Undo]:
         return state.replication.trees.set_ecmp
@@ -467,6 +293,7 @@ class EcmpTable(TreeTable):
         return self._told(index, MULTICAST_NODE_ID=self._there(state)[index])
 
 
+@TABLE_KINDS.register("PreLag")
 class LagTable(TreeTable):
     """LAGs: sets of ports from which the level-2 hash chooses one. Ports may belong to another device."""
 
@@ -495,14 +322,3 @@ class LagTable(TreeTable):
         return self._told(
             index, DEV_PORT=lag.ports, MULTICAST_LAG_REMOTE_MSB_COUNT=lag.left, MULTICAST_LAG_REMOTE_LSB_COUNT=lag.right
         )
-
-
-FIXED_KINDS: Mapping[str, type[Table]] = {
-    "MirrorCfg": MirrorTable,
-    "PreMgid": GroupTable,
-    "PreNode": NodeTable,
-    "PreEcmp": EcmpTable,
-    "PreLag": LagTable,
-    "PrePrune": PruneTable,
-    "PrePort": CpuPortTable,
-}

@@ -1,0 +1,184 @@
+"""Dispatch of the entities in requests to the tables of a program."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from p4switch.bfrt.attributes import Attribute, Client, Notice
+from p4switch.bfrt.fields import Json
+from p4switch.bfrt.keys import width_of
+from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.bfrt.tables.base import TABLE_KINDS, Table
+from p4switch.bfrt.tables.entities import P4Update, read_p4, write_p4
+from p4switch.p4runtime import p4data
+from p4switch.p4runtime.bytestring import size
+from p4switch.p4runtime.errors import P4RuntimeError, invalid, not_found, precondition, unimplemented
+from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2
+
+if TYPE_CHECKING:
+    from p4switch.p4runtime.device import State
+    from p4switch.p4runtime.profiles import Undo
+
+_LOG = logging.getLogger(__name__)
+_Update = bfruntime_pb2.Update
+
+
+class Tables:
+    """Tables of a program's `bf-rt.json`, and fixed tables, on a device that runs the program with this P4Info."""
+
+    def __init__(self, bf_rt: Json, p4info: Any, fixed: Sequence[Json] = ()) -> None:
+        self._p4info = p4info
+        every = [*bf_rt["tables"], *fixed]
+        self._infos: dict[int, Json] = {t["id"]: t for t in every}
+        ids = dict(_p4_ids(p4info))
+        profiles = {t["id"]: t["name"].partition(".")[2] for t in bf_rt["tables"] if t["table_type"] == "Action"}
+        for info in bf_rt["tables"]:
+            if info["table_type"] == "Selector":
+                profile = next(profiles[of] for of in info["depends_on"] if of in profiles)
+                ids["selector", info["name"].partition(".")[2]] = ids["action_profile", profile]
+        kinds = ((info, TABLE_KINDS.get(info["table_type"])) for info in every)
+        self._tables = {info["id"]: kind(info, ids) for info, kind in kinds if kind is not None}
+        self._learn = {ids["digest", each["name"].partition(".")[2]]: each for each in bf_rt["learn_filters"]}
+        self._checked: Any = None
+
+    def table(self, ident: int) -> Table:
+        """Return a table. Raises P4RuntimeError: NOT_FOUND, or UNIMPLEMENTED for a kind that is not supported."""
+        info = self._infos.get(ident)
+        if info is None:
+            not_found(f"no table has the id {ident}")
+        found = self._tables.get(ident)
+        if found is None:
+            unimplemented(f"{info['name']}: a {info['table_type']} table is not supported")
+        return found
+
+    def write(self, update: Message, state: State, client: Client, target: Message) -> Undo:
+        """Apply an update of a request for `target`, and return how to undo it.
+
+        Raises P4RuntimeError without changing anything.
+        """
+        self._check(state)
+        kind = update.entity.WhichOneof("entity")
+        if kind == "table_entry":
+            if update.type == _Update.UNSPECIFIED:
+                invalid("update: the type is missing")
+            entry = update.entity.table_entry
+            table = self.table(entry.table_id)
+            table.check_pipe((entry.entry_tgt if entry.HasField("entry_tgt") else target).pipe_id)
+            return table.write(update.type, entry, state)
+        if kind == "table_operation":
+            operation = update.entity.table_operation
+            table = self.table(operation.table_id)
+            if operation.table_operations_type not in table.operations:
+                invalid(f"{table.name}: no operation {operation.table_operations_type}")
+            table.operate(operation.table_operations_type, state)
+            return lambda: None  # a read needs no undo
+        if kind == "table_attribute":
+            given = update.entity.table_attribute
+            attribute = self._attribute(given)
+            return attribute.write(getattr(given, attribute.kind), client, state)
+        return unimplemented(f"update: {kind or 'nothing'} cannot be written")
+
+    def has(self, entity: Message, state: State) -> bool:
+        """Return whether the entry with an entity's key exists."""
+        query = bfruntime_pb2.TableEntry(table_id=entity.table_entry.table_id, key=entity.table_entry.key)
+        try:
+            return bool(self.table(query.table_id).find(query, state))
+        except P4RuntimeError:
+            return False
+
+    def _attribute(self, given: Message) -> Attribute:
+        table = self.table(given.table_id)
+        kind = given.WhichOneof("attribute")
+        if kind is None:
+            invalid(f"{table.name}: the attribute is missing")
+        return table.attribute(kind)
+
+    def read(self, entity: Message, state: State, target: Message) -> list[Message]:
+        """Return the entities that a query of a request for `target` selects. Raises P4RuntimeError."""
+        self._check(state)
+        kind = entity.WhichOneof("entity")
+        if kind == "table_entry":
+            query = entity.table_entry
+            has_target = query.HasField("entry_tgt")
+            entries = self.table(query.table_id).read(query, state, query.entry_tgt if has_target else target)
+            if has_target:
+                for each in entries:
+                    each.entry_tgt.CopyFrom(query.entry_tgt)
+            return [bfruntime_pb2.Entity(table_entry=each) for each in entries]
+        if kind == "handle":
+            table = self.table(entity.handle.table_id)
+            if entity.handle.WhichOneof("value") != "key":
+                invalid(f"{table.name}: the key is missing")
+            handle = bfruntime_pb2.HandleId(table_id=table.id, handle_id=table.handle(entity.handle.key, state))
+            return [bfruntime_pb2.Entity(handle=handle)]
+        if kind == "table_usage":
+            ident = entity.table_usage.table_id
+            usage = bfruntime_pb2.TableUsage(table_id=ident, usage=self.table(ident).usage(state))
+            return [bfruntime_pb2.Entity(table_usage=usage)]
+        if kind == "table_attribute":
+            attribute = self._attribute(entity.table_attribute)
+            found = bfruntime_pb2.TableAttribute(table_id=entity.table_attribute.table_id)
+            getattr(found, attribute.kind).SetInParent()
+            attribute.read(getattr(found, attribute.kind))
+            return [bfruntime_pb2.Entity(table_attribute=found)]
+        return unimplemented(f"read: {kind or 'nothing'} is not supported")
+
+    def notices(self, state: State) -> list[Notice]:
+        """Return the notifications that are due."""
+        found: list[Notice] = []
+        if state is self._checked:
+            for table in self._tables.values():
+                for attribute in table.attributes.values():
+                    state.collect(attribute.notices(state), found)
+        return found
+
+    def listen(self, state: State) -> Undo:
+        """Have the switch send digests that no P4Runtime controller has asked for, one at a time."""
+        self._check(state)
+        for ident in self._learn:
+            if not read_p4(state, "digest_entry", p4runtime_pb2.DigestEntry(digest_id=ident)):
+                entry = p4runtime_pb2.DigestEntry(digest_id=ident)
+                entry.config.max_list_size = 1
+                try:
+                    write_p4(state, P4Update.INSERT, "digest_entry", entry)
+                except P4RuntimeError as error:
+                    if error.code != code_pb2.UNIMPLEMENTED:
+                        raise
+                    _LOG.warning("nobody is told of digest %s: %s", self._learn[ident]["name"], error.message)
+        return lambda: None
+
+    def digest(self, found: Message) -> Message | None:
+        """Convert a DigestList of P4Runtime to BfRuntime; return None for a digest that `bf-rt.json` does not have."""
+        learn = self._learn.get(found.digest_id)
+        if learn is None:
+            return None
+        (spec,) = (d.type_spec for d in self._p4info.digests if d.preamble.id == found.digest_id)
+        made = bfruntime_pb2.DigestList(digest_id=learn["id"], list_id=found.list_id)
+        for value in found.data:
+            whole, data = p4data.decode(spec, self._p4info.type_info, value), made.data.add()
+            for info in learn["fields"]:
+                length = size(width_of(info))
+                field = data.fields.add(field_id=info["id"])
+                if info["type"]["type"] == "bool":
+                    field.bool_val = any(whole[:length])
+                else:
+                    field.stream = whole[:length]
+                whole = whole[length:]
+        return made
+
+    def _check(self, state: State) -> None:
+        """Refuse to use a pipeline after another controller has set a new one."""
+        if state is not self._checked:
+            if state.pipeline.p4info != self._p4info:
+                precondition("a controller has set another pipeline over P4Runtime")
+            for table in self._tables.values():
+                table.forget()
+            self._checked = state
+
+
+def _p4_ids(p4info: Any) -> Iterator[tuple[tuple[str, str], int]]:
+    for kind in ("table", "action", "action_profile", "counter", "meter", "register", "value_set", "digest"):
+        for each in getattr(p4info, f"{kind}s"):
+            yield (kind, each.preamble.name), each.preamble.id

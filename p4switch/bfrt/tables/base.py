@@ -1,0 +1,367 @@
+"""What all kinds of tables share; reads and writes become P4Runtime entities."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from p4switch.bfrt.attributes import ALL_PIPES, Attribute, EntryScope
+from p4switch.bfrt.fields import Id, Json
+from p4switch.bfrt.keys import number, width_of
+from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.bfrt.tables.entities import MOST, in_turn
+from p4switch.p4runtime.bytestring import size
+from p4switch.p4runtime.errors import P4RuntimeError, invalid, not_found, unimplemented
+from p4switch.p4runtime.messages import p4runtime_pb2
+from p4switch.registry import Registry
+
+if TYPE_CHECKING:
+    from p4switch.p4runtime.device import State
+    from p4switch.p4runtime.profiles import Undo
+
+_Update = bfruntime_pb2.Update
+_UNLIMITED = (1 << 64) - 1
+_DEFAULT_ENTRY = 1  # the handle of a default entry
+COUNTS = (Id.COUNTER_SPEC_BYTES, Id.COUNTER_SPEC_PKTS)
+"""Fields of a counter."""
+_RATES = {
+    1000 // 8: (Id.METER_SPEC_CIR_KBPS, Id.METER_SPEC_PIR_KBPS, Id.METER_SPEC_CBS_KBITS, Id.METER_SPEC_PBS_KBITS),
+    1: (Id.METER_SPEC_CIR_PPS, Id.METER_SPEC_PIR_PPS, Id.METER_SPEC_CBS_PKTS, Id.METER_SPEC_PBS_PKTS),
+}
+
+
+def type_name(kind: int) -> str:
+    """Return the name of an update type."""
+    found = next((name for name, value in _Update.Type.items() if value == kind), None)
+    return found or str(kind)
+
+
+class Table(ABC):
+    """Base of tables.
+
+    `info` is the table's object in `bf-rt.json`; `ids` maps the kinds and names of P4Info's objects to their ids.
+    """
+
+    takes: ClassVar[frozenset[int]] = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY})
+    """Update types that the table supports, besides DELETE of everything."""
+    offers: ClassVar[Mapping[str, type[Attribute]]] = {"EntryScope": EntryScope}
+    """Attributes that the table may have, by their names in `bf-rt.json`."""
+    always: ClassVar[tuple[str, ...]] = ()
+    """Names of attributes that the table has although `bf-rt.json` does not list them."""
+
+    def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        self.name: str = info["name"]
+        self.id: int = info["id"]
+        self.operations: list[str] = info["supported_operations"]
+        kinds = (self.offers.get(name) for name in [*info["attributes"], *self.always])
+        self.attributes: dict[str, Attribute] = {kind.kind: kind(self) for kind in kinds if kind is not None}
+        self._info = info
+        self._ids = ids
+        self._handles: dict[bytes, int] = {}
+        """Handle of each key that a client has asked for; the default entry has the first."""
+        self._keys_of: dict[int, Message] = {}
+        self._known: dict[bytes, dict[int, bytes]] = {}
+        """Counts of each key, by field, as they were last read from the hardware or written."""
+        self._data = {f["id"]: f for data in info["data"] for f in data.get("oneof", [data.get("singleton")])}
+
+    def _p4_id(self, kind: str, name: str = "") -> int:
+        """Return P4Info's id of the object behind the table, or of another object with a given name."""
+        return self._ids[kind, name or self.name.partition(".")[2]]
+
+    def attribute(self, kind: str) -> Attribute:
+        """Return an attribute. Raises P4RuntimeError (UNIMPLEMENTED)."""
+        found = self.attributes.get(kind)
+        if found is None:
+            unimplemented(f"{self.name}: the attribute {kind} is not supported")
+        return found
+
+    def forget(self) -> None:
+        """Forget attributes and handles."""
+        self.attributes = {kind: type(attribute)(self) for kind, attribute in self.attributes.items()}
+        self._handles, self._keys_of, self._known = {}, {}, {}
+
+    def operate(self, name: str, state: State) -> None:
+        """Execute an operation of the table; synchronising operations update the known counts.
+
+        Raises P4RuntimeError (UNIMPLEMENTED).
+        """
+        if not name.startswith("Sync"):
+            unimplemented(f"{self.name}: the operation {name} is not supported")
+        if self._counts:
+            self._know_read(self.find(bfruntime_pb2.TableEntry(table_id=self.id), state))
+
+    def check_pipe(self, pipe: int) -> None:
+        """Refuse a write for a single pipe, as all pipes share the entries.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT).
+        """
+        scope = self.attributes.get(EntryScope.kind)
+        if pipe != ALL_PIPES and isinstance(scope, EntryScope) and scope.is_symmetric:
+            invalid(f"{self.name}: pipe {pipe}; expected {ALL_PIPES:#x}, as entries are those of all pipes")
+
+    def write(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write an entry and return how to undo it. Raises P4RuntimeError without changing anything."""
+        value = entry.WhichOneof("value")
+        if value == "handle_id":
+            unimplemented(f"{self.name}: handles are not supported")
+        if entry.is_default_entry:
+            return self.write_default(kind, entry, state)
+        if value is None and kind == _Update.DELETE:
+            old, self._known = self._known, {}
+            try:
+                undo = self.clear(state)
+            except P4RuntimeError:
+                self._known = old
+                raise
+            return in_turn((undo, lambda: setattr(self, "_known", old)))
+        if kind not in self.takes:
+            unimplemented(f"{self.name}: {type_name(kind)} is not supported")
+        if value is None and self._info["key"]:
+            invalid(f"{self.name}: the key is missing")
+        undo = self.write_entry(kind, entry, state)
+        return in_turn((undo, self._know_written(kind, entry))) if self._counts else undo
+
+    def write_default(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write the default entry of a table that has one."""
+        unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
+
+    @abstractmethod
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write an entry with a key."""
+
+    @abstractmethod
+    def clear(self, state: State) -> Undo:
+        """Delete all entries, or set them to their initial values."""
+
+    def read(self, entry: Message, state: State, target: Message) -> list[Message]:
+        """Return the entries that a query for `target` selects. Raises P4RuntimeError."""
+        flags = entry.table_flags
+        value = entry.WhichOneof("value")
+        self.check_read(entry, target.pipe_id)
+        for flag in ("reset_ttl", "reset_stats"):
+            if getattr(flags, flag):
+                unimplemented(f"{self.name}: the flag {flag} is not supported")
+        unknown = [f.field_id for f in entry.data.fields if f.field_id not in self.data_ids()]
+        if unknown:
+            invalid(f"{self.name}: no data field has the id {unknown[0]}")
+        found = self.find(self._by_key(entry), state)
+        if self._counts and not entry.is_default_entry:
+            (self._know_read if flags.from_hw else self._as_known)(found)
+        wanted = {f.field_id for f in entry.data.fields}
+        for each in found:
+            each.is_default_entry = entry.is_default_entry
+            if flags.key_only:
+                each.ClearField("data")
+                if value == "handle_id":
+                    each.entry_tgt.CopyFrom(target)
+            elif wanted:
+                kept = [f for f in each.data.fields if f.field_id in wanted]
+                del each.data.fields[:]
+                each.data.fields.extend(kept)
+        if not found and value is not None:
+            not_found(f"{self.name}: the entry does not exist")
+        return found
+
+    def check_read(self, entry: Message, pipe: int) -> None:
+        """Refuse to read shared entries from a single pipe, and the other way round. Raises P4RuntimeError.
+
+        Entries read from software belong to the pipes they were written for; entries read from hardware belong to each
+        pipe.
+        """
+        scope = self.attributes.get(EntryScope.kind)
+        if not isinstance(scope, EntryScope):
+            return
+        value = entry.WhichOneof("value")
+        if entry.is_default_entry and not scope.is_symmetric and pipe == ALL_PIPES:
+            invalid(f"{self.name}: expected a pipe, as each has a default entry of its own")
+        if value is not None and scope.is_symmetric and pipe != ALL_PIPES and not entry.table_flags.from_hw:
+            not_found(f"{self.name}: pipe {pipe} has no entries of its own")
+        if value == "key" and not scope.is_symmetric and pipe == ALL_PIPES:
+            not_found(f"{self.name}: expected a pipe, as each has entries of its own")
+
+    @cached_property
+    def _counts(self) -> frozenset[int]:
+        """Ids of the fields that count packets or bytes."""
+        return frozenset(COUNTS) & self._data.keys()
+
+    def canonical_key(self, key: Message) -> Message:
+        """Return a key in the form in which it is returned to clients."""
+        return key
+
+    def _know_written(self, kind: int, entry: Message) -> Undo:
+        """Note the counts that an entry was written with, and return how to undo it."""
+        key = self.canonical_key(entry.key).SerializeToString(deterministic=True)
+        old = self._known.pop(key, None)
+        given = {f.field_id: f.stream for f in entry.data.fields if f.field_id in self._counts}
+        before = {} if kind in (_Update.INSERT, _Update.DELETE) or old is None else old
+        if kind != _Update.DELETE:
+            self._known[key] = {**before, **given}
+
+        def undo() -> None:
+            self._known.pop(key, None)
+            if old is not None:
+                self._known[key] = old
+
+        return undo
+
+    def _know_read(self, found: Sequence[Message]) -> None:
+        """Note the present counts of entries."""
+        for each in found:
+            if each.HasField("key"):
+                key = each.key.SerializeToString(deterministic=True)
+                self._known[key] = {f.field_id: f.stream for f in each.data.fields if f.field_id in self._counts}
+
+    def _as_known(self, found: Sequence[Message]) -> None:
+        """Replace the counts in entries by those last read or written, or by 0 if there are none."""
+        for each in found:
+            known = self._known.get(each.key.SerializeToString(deterministic=True), {})
+            for field in each.data.fields:
+                if field.field_id in self._counts:
+                    field.stream = known.get(field.field_id, bytes(len(field.stream)))
+
+    def handle(self, key: Message, state: State) -> int:
+        """Return the handle of an entry: of its key, as long as the program runs. Raises P4RuntimeError (NOT_FOUND)."""
+        found = self.find(bfruntime_pb2.TableEntry(table_id=self.id, key=key), state)
+        if not found:
+            not_found(f"{self.name}: the entry does not exist")
+        whole = found[0].key.SerializeToString(deterministic=True)
+        if whole not in self._handles:
+            self._handles[whole] = _DEFAULT_ENTRY + 1 + len(self._handles)
+            self._keys_of[self._handles[whole]] = found[0].key
+        return self._handles[whole]
+
+    def _by_key(self, entry: Message) -> Message:
+        """Return a query with its handle replaced by the key. Raises P4RuntimeError (NOT_FOUND)."""
+        if entry.WhichOneof("value") != "handle_id":
+            return entry
+        made = bfruntime_pb2.TableEntry()
+        made.CopyFrom(entry)
+        if entry.handle_id == _DEFAULT_ENTRY:
+            made.ClearField("handle_id")
+            made.is_default_entry = True
+            return made
+        key = self._keys_of.get(entry.handle_id)
+        if key is None:
+            not_found(f"{self.name}: no entry has the handle {entry.handle_id}")
+        made.key.CopyFrom(key)
+        return made
+
+    def data_ids(self) -> set[int]:
+        """Return the ids of all data fields."""
+        actions = self._info.get("action_specs", [])
+        return {*self._data, *(f["id"] for action in actions for f in action["data"])}
+
+    @abstractmethod
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return the entry with a query's key, all entries, or the default entry."""
+
+    def usage(self, state: State) -> int:
+        """Return the number of entries."""
+        return len(self.find(bfruntime_pb2.TableEntry(table_id=self.id), state))
+
+    def _given(self, data: Message, fields: Mapping[int, Json]) -> dict[int, Message]:
+        """Return the given data fields by id. Raises P4RuntimeError (INVALID_ARGUMENT) for others than `fields`."""
+        given: dict[int, Message] = {}
+        for field in data.fields:
+            if field.field_id not in fields:
+                invalid(f"{self.name}: no data field has the id {field.field_id}")
+            given[field.field_id] = field
+        return given
+
+    def _number(self, field: Message, info: Json) -> int:
+        where = f"{self.name}: {info['name']}"
+        if info["type"]["type"] == "bool":
+            if field.WhichOneof("value") != "bool_val":
+                invalid(f"{where}: expected a bool")
+            return int(field.bool_val)
+        if "choices" in info["type"]:
+            choices = info["type"]["choices"]
+            if field.str_val not in choices:
+                invalid(f"{where}: {field.str_val!r}; expected one of {', '.join(choices)}")
+            return int(choices.index(field.str_val))
+        if field.WhichOneof("value") != "stream":
+            invalid(f"{where}: expected bytes")
+        return number(field.stream, width_of(info), where)
+
+    def _at_most(self, most: int, field: Message, info: Json) -> int:
+        """Return a number that P4Runtime can represent. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        value = self._number(field, info)
+        if value > most:
+            invalid(f"{self.name}: {info['name']} {value}; expected at most {most}")
+        return value
+
+    def _index(self, entry: Message) -> int:
+        """Return the value of the only key field."""
+        (info,) = self._info["key"]
+        if len(entry.key.fields) != 1 or entry.key.fields[0].field_id != info["id"]:
+            invalid(f"{self.name}: expected {info['name']} as the key, and nothing else")
+        return number(entry.key.fields[0].exact.value, width_of(info), f"{self.name}: {info['name']}")
+
+    def _entry(self, index: int | None = None) -> Message:
+        """Return a new entry whose key is a number."""
+        made = bfruntime_pb2.TableEntry(table_id=self.id)
+        made.data.SetInParent()
+        if index is not None:
+            (info,) = self._info["key"]
+            made.key.fields.add(field_id=info["id"]).exact.value = index.to_bytes(size(width_of(info)), "big")
+        return made
+
+    def _put(self, data: Message, ident: int, value: int) -> None:
+        info = self._data[ident]
+        field = data.fields.add(field_id=ident)
+        if info["type"]["type"] == "bool":
+            field.bool_val = bool(value)
+        elif info["type"]["type"] == "string":
+            field.str_val = info["type"]["choices"][value]
+        else:
+            field.stream = value.to_bytes(size(width_of(info)), "big")
+
+    # Counts and rates of counter and meter tables, and of tables with direct counters and meters
+
+    def _rate_fields(self) -> tuple[int, tuple[Id, ...]] | None:
+        return next(((unit, ids) for unit, ids in _RATES.items() if ids[0] in self._data), None)
+
+    def _put_counts(self, into: Message, counter: Message) -> None:
+        for ident, value in zip(COUNTS, (counter.byte_count, counter.packet_count), strict=True):
+            if ident in self._data:
+                self._put(into, ident, value)
+
+    def _take_counts(self, given: Mapping[int, Message], into: Message) -> bool:
+        """Set the counts that are given, and return whether there are any."""
+        for ident, name in zip(COUNTS, ("byte_count", "packet_count"), strict=True):
+            if ident in given:
+                value = self._at_most(MOST, given[ident], self._data[ident])
+                setattr(into, name, value)
+        return any(ident in given for ident in COUNTS)
+
+    def _put_rates(self, into: Message, config: Message | None) -> None:
+        found = self._rate_fields()
+        if found is None:
+            return
+        unit, ids = found
+        for ident, name in zip(ids, ("cir", "pir", "cburst", "pburst"), strict=True):
+            rate = MOST if config is None else getattr(config, name)
+            self._put(into, ident, _UNLIMITED if rate == MOST else rate // unit)
+
+    def _take_rates(self, given: Mapping[int, Message], into: Message) -> bool:
+        """Set the rates and bursts that are given, and return whether there are any."""
+        found = self._rate_fields()
+        if found is None or not any(ident in given for ident in found[1]):
+            return False
+        unit, ids = found
+        for ident, name in zip(ids, ("cir", "pir", "cburst", "pburst"), strict=True):
+            if ident in given:
+                setattr(into, name, min(self._number(given[ident], self._data[ident]) * unit, MOST))
+        return True
+
+
+def no_limits() -> Message:
+    return p4runtime_pb2.MeterConfig(cir=MOST, pir=MOST, cburst=MOST, pburst=MOST)
+
+
+TABLE_KINDS: Registry[type[Table]] = Registry(
+    "table type of BfRuntime", group="p4cc.bfrt_tables", package="p4switch.bfrt.tables", base=Table
+)
+"""Classes of tables, by `table_type` in `bf-rt.json`."""

@@ -1,0 +1,79 @@
+"""Arrays of cells, which always exist."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
+
+from p4switch.bfrt.messages import Message
+from p4switch.bfrt.tables.base import Table
+from p4switch.bfrt.tables.entities import P4Update, read_p4, write_p4
+from p4switch.p4runtime.errors import unimplemented
+
+if TYPE_CHECKING:
+    from p4switch.p4runtime.device import State
+    from p4switch.p4runtime.profiles import Undo
+
+
+class AnyPipe(Table):
+    """Tables that accept requests for the only pipe as well as for all pipes."""
+
+    always = ("EntryScope",)
+
+    def check_pipe(self, pipe: int) -> None:
+        """Accept writes for the only pipe and for all pipes."""
+
+    def check_read(self, entry: Message, pipe: int) -> None:
+        """Accept reads from the only pipe and from all pipes."""
+
+
+class Cells(AnyPipe):
+    """Arrays of cells. Cells always exist, so INSERT and MODIFY are the same; DELETE without a key clears all cells."""
+
+    entity: ClassVar[str]
+    """Name of P4Runtime's entity."""
+
+    @abstractmethod
+    def bare(self) -> Message:
+        """Return P4Runtime's message that selects all cells."""
+
+    @abstractmethod
+    def take(self, given: Mapping[int, Message], cell: Message, state: State) -> None:
+        """Set the given fields of a cell."""
+
+    @abstractmethod
+    def put(self, cell: Message, data: Message, state: State) -> None:
+        """Put a cell into the data of an entry."""
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write a cell; fields that are not given keep their values."""
+        return self._write_cell(self._index(entry), entry, state)
+
+    def _write_cell(self, index: int, entry: Message, state: State) -> Undo:
+        cell = self._cell(index, state)
+        self.take(self._given(entry.data, self._data), cell, state)
+        return write_p4(state, P4Update.MODIFY, self.entity, cell)
+
+    def _cell(self, index: int, state: State) -> Message:
+        query = self.bare()
+        query.index.index = index
+        (cell,) = read_p4(state, self.entity, query)
+        return cell
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return cells."""
+        if entry.is_default_entry:
+            unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
+        keyed = entry.WhichOneof("value") == "key"
+        cells = [self._cell(self._index(entry), state)] if keyed else read_p4(state, self.entity, self.bare())
+        return [self._encoded(cell, state, cell.index.index) for cell in cells]
+
+    def _encoded(self, cell: Message, state: State, index: int | None) -> Message:
+        made = self._entry(index)
+        self.put(cell, made.data, state)
+        return made
+
+    def usage(self, state: State) -> int:
+        """Return the size, because cells always exist."""
+        return int(self._info["size"])

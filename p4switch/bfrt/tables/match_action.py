@@ -1,0 +1,233 @@
+"""Match-action tables, with actions, or with members and groups of action profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from p4switch.bfrt.aging import NS_A_MS, IdleTimeout
+from p4switch.bfrt.attributes import Attribute
+from p4switch.bfrt.fields import Id, Json
+from p4switch.bfrt.keys import Keys
+from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.bfrt.tables.actions import Actions
+from p4switch.bfrt.tables.base import COUNTS, TABLE_KINDS, Table, no_limits, type_name
+from p4switch.bfrt.tables.entities import P4Update, from_p4, in_turn, read_p4, to_p4, write_p4
+from p4switch.p4runtime.errors import invalid, not_found, precondition, unimplemented
+from p4switch.p4runtime.messages import p4runtime_pb2
+
+if TYPE_CHECKING:
+    from p4switch.p4runtime.device import State
+    from p4switch.p4runtime.profiles import Undo
+
+_Update = bfruntime_pb2.Update
+
+
+@TABLE_KINDS.register("MatchAction_Direct")
+@TABLE_KINDS.register("MatchAction_Indirect")
+@TABLE_KINDS.register("MatchAction_Indirect_Selector")
+class MatchTable(Table):
+    """Match-action tables, with actions, or with members and groups of action profiles."""
+
+    takes = Table.takes | {_Update.DELETE}
+    offers: ClassVar[Mapping[str, type[Attribute]]] = {**Table.offers, "IdleTimeout": IdleTimeout}
+
+    def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        super().__init__(info, ids)
+        self._keys = Keys(info)
+        self._actions = Actions(self.name, info, ids)
+        self.table_id = self._p4_id("table")
+        self._has_counter = any(ident in self._data for ident in COUNTS)
+        self._is_indirect = Id.ACTION_MEMBER_ID in self._data
+
+    def _query(self) -> Message:
+        query = p4runtime_pb2.TableEntry(table_id=self.table_id)
+        if self._has_counter:
+            query.counter_data.SetInParent()
+        if self._rate_fields() is not None:
+            query.meter_config.SetInParent()
+        return query
+
+    def _found(self, key: Message, state: State) -> Message | None:
+        """Return P4Runtime's entry with a key, if it exists."""
+        query = self._query()
+        matches, query.priority = self._keys.decode(key)
+        query.match.extend(matches)
+        wanted = {m.field_id: m for m in matches}
+        found = read_p4(state, "table_entry", query)
+        return next((e for e in found if {m.field_id: m for m in e.match} == wanted), None)
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write an entry; MODIFY keeps fields that are not given."""
+        if kind == _Update.DELETE:
+            made = p4runtime_pb2.TableEntry(table_id=self.table_id)
+            matches, made.priority = self._keys.decode(entry.key)
+            made.match.extend(matches)
+            return write_p4(state, P4Update.DELETE, "table_entry", made)
+        old = None if kind == _Update.INSERT else self._found(entry.key, state)
+        if old is None and kind == _Update.MODIFY:
+            not_found(f"{self.name}: the entry does not exist")
+        made = self._made(entry, old, state)
+        undo = write_p4(state, P4Update.INSERT if old is None else P4Update.MODIFY, "table_entry", made)
+        idle = self._idle
+        if idle is None:
+            return undo
+        undo_age = self._set_age(idle, made, entry, state, is_new=old is None)
+        return in_turn((undo, undo_age))
+
+    def canonical_key(self, key: Message) -> Message:
+        """Return a key in the form in which it is returned to clients.
+
+        Fields that match any value are included, and bits outside of masks are 0.
+        """
+        return self._keys.encode(*self._keys.decode(key))
+
+    @property
+    def _idle(self) -> IdleTimeout | None:
+        found = self.attributes.get(IdleTimeout.kind)
+        return found if isinstance(found, IdleTimeout) else None
+
+    def _set_age(self, idle: IdleTimeout, made: Message, entry: Message, state: State, *, is_new: bool) -> Undo:
+        """Restart the aging of an entry that was written, if the write asks for it."""
+        found = state.tables.find(made)
+        assert found is not None
+        given = {field.field_id: field for field in entry.data.fields}
+        hit_state = None
+        if Id.ENTRY_HIT_STATE in given:
+            hit_state = self._number(given[Id.ENTRY_HIT_STATE], self._data[Id.ENTRY_HIT_STATE])
+        begins = is_new or Id.ENTRY_TTL in given or entry.table_flags.reset_ttl
+        hit_ns = state.tables.hit_ns(self.table_id, found[1])
+        return idle.set_entry(*found, begins=begins, hit_state=hit_state, hit_ns=hit_ns)
+
+    def _put_ages(
+        self, found: Sequence[Message], made: Sequence[Message], state: State, *, from_hw: bool
+    ) -> Iterator[None]:
+        """Put the remaining time and the hit state of entries into them."""
+        idle = self._idle
+        assert idle is not None
+        for p4_entry, into in zip(found, made, strict=True):
+            there = state.tables.find(p4_entry)
+            if there is not None:  # packets do not delete entries, but other controllers may
+                hit_ns = state.tables.hit_ns(self.table_id, there[1])
+                self._put(into.data, Id.ENTRY_HIT_STATE, idle.hit_state(*there, hit_ns, from_hw=from_hw))
+                if Id.ENTRY_TTL in self._data:
+                    self._put(into.data, Id.ENTRY_TTL, idle.left_ms(*there))
+            yield None
+
+    def operate(self, name: str, state: State) -> None:
+        """Execute an operation; for idle time-outs it updates which entries packets have hit."""
+        if name == "UpdateHitState" and self._idle is not None:
+            self._idle.update_hit_states(state)
+        else:
+            super().operate(name, state)
+
+    def key_alone(self, entry: Message) -> Message:
+        """Return an entry that has only the key of a P4Runtime entry."""
+        alone = bfruntime_pb2.TableEntry(table_id=self.id)
+        alone.key.CopyFrom(self._keys.encode(entry.match, entry.priority))
+        return alone
+
+    def _made(self, entry: Message, old: Message | None, state: State) -> Message:
+        """Return the P4Runtime entry to be written."""
+        made = p4runtime_pb2.TableEntry(table_id=self.table_id)
+        matches, made.priority = self._keys.decode(entry.key)
+        made.match.extend(matches)
+        given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
+        self._take_target(entry.data.action_id, given, made, state, old)
+        if old is None and not made.HasField("action"):
+            invalid(f"{self.name}: the action is missing")
+        counter = p4runtime_pb2.CounterData()
+        if old is not None:
+            counter.CopyFrom(old.counter_data)
+            made.metadata, made.controller_metadata = old.metadata, old.controller_metadata
+            made.idle_timeout_ns = old.idle_timeout_ns
+        if Id.ENTRY_TTL in given:
+            made.idle_timeout_ns = self._number(given[Id.ENTRY_TTL], self._data[Id.ENTRY_TTL]) * NS_A_MS
+        if self._take_counts(given, counter):
+            made.counter_data.CopyFrom(counter)
+        had = old is not None and old.HasField("meter_config")
+        config = old.meter_config if old is not None and had else no_limits()
+        if self._take_rates(given, config) or had:
+            made.meter_config.CopyFrom(config)
+        return made
+
+    def _take_target(
+        self, action_id: int, given: Mapping[int, Message], made: Message, state: State, old: Message | None = None
+    ) -> None:
+        member, group = given.get(Id.ACTION_MEMBER_ID), given.get(Id.SELECTOR_GROUP_ID)
+        if member is not None and group is not None:
+            invalid(f"{self.name}: expected $ACTION_MEMBER_ID or $SELECTOR_GROUP_ID, not both")
+        if member is not None:
+            made.action.action_profile_member_id = to_p4(self._number(member, self._data[Id.ACTION_MEMBER_ID]))
+        elif group is not None:
+            ident = to_p4(self._number(group, self._data[Id.SELECTOR_GROUP_ID]))
+            if state.tables.is_without_members(self.table_id, ident):
+                precondition(f"{self.name}: $SELECTOR_GROUP_ID {from_p4(ident)} has no active member")
+            made.action.action_profile_group_id = ident
+        elif action_id:
+            before = old.action.action if old is not None else None
+            made.action.action.CopyFrom(self._actions.decode(action_id, given, before))
+
+    def write_default(self, kind: int, entry: Message, state: State) -> Undo:
+        """Set the default action, member or group, or restore that of the program (RESET, DELETE)."""
+        made = p4runtime_pb2.TableEntry(table_id=self.table_id, is_default_action=True)
+        if kind in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
+            given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
+            targets = (Id.ACTION_MEMBER_ID, Id.SELECTOR_GROUP_ID)
+            refused = [self._data[ident]["name"] for ident in given if ident in self._data and ident not in targets]
+            if refused:
+                unimplemented(f"{self.name}: {refused[0]} of the default entry is not supported")
+            self._take_target(entry.data.action_id, given, made, state)
+            if not made.HasField("action"):
+                invalid(f"{self.name}: the action is missing")
+        elif kind not in (_Update.RESET, _Update.DELETE):
+            unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
+        elif self._info["has_const_default_action"]:
+            return lambda: None
+        if self._is_indirect:
+            action = made.action if made.HasField("action") else None
+            return state.tables.write_indirect_default(self.table_id, action)
+        return write_p4(state, P4Update.MODIFY, "table_entry", made)
+
+    def clear(self, state: State) -> Undo:
+        """Delete all entries except those of the program."""
+        query = p4runtime_pb2.TableEntry(table_id=self.table_id)
+        found = [e for e in read_p4(state, "table_entry", query) if not e.is_const]
+        keys = [p4runtime_pb2.TableEntry(table_id=e.table_id, match=e.match, priority=e.priority) for e in found]
+        return write_p4(state, P4Update.DELETE, "table_entry", *keys)
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return the entry with a key, the default entry, or all others."""
+        if entry.is_default_entry:
+            query = p4runtime_pb2.TableEntry(table_id=self.table_id, is_default_action=True)
+            return [self._encoded(e) for e in read_p4(state, "table_entry", query)]
+        if entry.WhichOneof("value") == "key":
+            one = self._found(entry.key, state)
+            found = [] if one is None else [one]
+        else:
+            found = read_p4(state, "table_entry", self._query())
+        made = [self._encoded(each) for each in found]
+        if self._idle is not None:
+            state.collect(self._put_ages(found, made, state, from_hw=entry.table_flags.from_hw), [])
+        return made
+
+    def _encoded(self, found: Message) -> Message:
+        made = self._entry()
+        made.is_default_entry = found.is_default_action
+        if not found.is_default_action:
+            made.key.CopyFrom(self._keys.encode(found.match, found.priority))
+        kind = found.action.WhichOneof("type")
+        if kind == "action":
+            if self._actions.specs:
+                self._actions.encode(found.action.action, made.data)
+        elif kind == "action_profile_member_id":
+            self._put(made.data, Id.ACTION_MEMBER_ID, from_p4(found.action.action_profile_member_id))
+        elif kind == "action_profile_group_id":
+            self._put(made.data, Id.SELECTOR_GROUP_ID, from_p4(found.action.action_profile_group_id))
+        elif kind is not None:
+            unimplemented(f"{self.name}: an entry has an action set, which P4Runtime wrote and BfRuntime cannot tell")
+        if not found.is_default_action:
+            if self._has_counter:
+                self._put_counts(made.data, found.counter_data)
+            self._put_rates(made.data, found.meter_config if found.HasField("meter_config") else None)
+        return made

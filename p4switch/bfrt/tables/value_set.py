@@ -1,0 +1,90 @@
+"""Value sets of parsers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from p4switch.bfrt.fields import Json
+from p4switch.bfrt.keys import Keys, width_of
+from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.bfrt.tables.base import TABLE_KINDS, Table
+from p4switch.bfrt.tables.entities import P4Update, read_p4, write_p4
+from p4switch.p4runtime.bytestring import canonical
+from p4switch.p4runtime.errors import already_exists, not_found, unimplemented
+from p4switch.p4runtime.messages import p4runtime_pb2
+
+if TYPE_CHECKING:
+    from p4switch.p4runtime.device import State
+    from p4switch.p4runtime.profiles import Undo
+
+_Update = bfruntime_pb2.Update
+
+
+@TABLE_KINDS.register("ParserValueSet")
+class ValueSetTable(Table):
+    """Value sets of parsers."""
+
+    takes = frozenset({_Update.INSERT, _Update.DELETE})
+
+    def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        super().__init__(info, ids)
+        self._keys = Keys(info)
+
+    def _set(self, state: State) -> Message:
+        query = p4runtime_pb2.ValueSetEntry(value_set_id=self._p4_id("value_set"))
+        (found,) = read_p4(state, "value_set_entry", query)
+        return found
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Add or remove a value."""
+        found = self._set(state)
+        given = self._member(entry.key)
+        place = next((i for i, m in enumerate(found.members) if m == given), None)
+        if kind == _Update.DELETE:
+            if place is None:
+                not_found(f"{self.name}: the entry does not exist")
+            del found.members[place]
+        else:
+            if place is not None:
+                already_exists(f"{self.name}: the entry exists")
+            found.members.append(given)
+        return write_p4(state, P4Update.MODIFY, "value_set_entry", found)
+
+    def _member(self, key: Message) -> Message:
+        """Return a key, which is ternary in BfRuntime, as a P4Runtime member, whose fields are exact."""
+        member = p4runtime_pb2.ValueSetMember()
+        matches, _ = self._keys.decode(key)
+        whole = {f["id"]: canonical((1 << width_of(f)) - 1) for f in self._info["key"]}
+        found = {m.field_id: m.ternary for m in matches}
+        for ident, mask in whole.items():
+            if ident not in found or found[ident].mask != mask:
+                unimplemented(f"{self.name}: a mask that is not all ones is not supported")
+            match = member.match.add(field_id=ident)
+            match.exact.value = found[ident].value
+        return member
+
+    def clear(self, state: State) -> Undo:
+        """Delete all values."""
+        return write_p4(
+            state,
+            P4Update.MODIFY,
+            "value_set_entry",
+            p4runtime_pb2.ValueSetEntry(value_set_id=self._p4_id("value_set")),
+        )
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return values."""
+        members = list(self._set(state).members)
+        if entry.WhichOneof("value") == "key":
+            members = [m for m in members if m == self._member(entry.key)]
+        masks = {f["id"]: canonical((1 << width_of(f)) - 1) for f in self._info["key"]}
+        found = []
+        for member in members:
+            made = self._entry()
+            ternary = [p4runtime_pb2.FieldMatch(field_id=m.field_id) for m in member.match]
+            for match, m in zip(ternary, member.match, strict=True):
+                match.ternary.value, match.ternary.mask = m.exact.value, masks[m.field_id]
+            made.key.CopyFrom(self._keys.encode(ternary, 0))
+            found.append(made)
+        return found
