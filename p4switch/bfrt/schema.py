@@ -208,7 +208,7 @@ class Schema:
         self._keys(made, table, info)
         if table.profile is None:
             made.actions = self.action_specs(table)
-        for extern in (table.profile, table.counter, table.meter):
+        for extern in (table.profile, table.counter, table.meter, *table.direct):
             kind = None if extern is None else self.lowered.architecture.extern_type(extern.decl.name)
             if extern is not None and kind is not None:
                 kind.extend(extern, made, self)

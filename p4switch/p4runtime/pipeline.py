@@ -138,6 +138,8 @@ class Table:
     has_counter: bool
     meter: MeterKind | None
     idle_timeout: bool
+    room: int  # largest number of entries
+    direct: tuple[str, ...]  # registers and extern objects with a cell for each entry
     calls: dict[tuple[bytes, bool], Call] = field(default_factory=dict, compare=False)  # that were decoded before
 
 
@@ -309,6 +311,8 @@ class _Loader:
             has_counter=any(c.preamble.id in direct for c in self.info.direct_counters),
             meter=None if meter is None else _meter_kind(meter.spec),
             idle_timeout=table.idle_timeout_behavior != 0,
+            room=data.room,
+            direct=tuple(data.direct),
         )
 
     def _field(self, where: str, info: Message, engine_kind: str, width: int) -> Field:

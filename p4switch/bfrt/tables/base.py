@@ -11,6 +11,7 @@ from p4switch.bfrt.attributes import ALL_PIPES, Attribute, EntryScope
 from p4switch.bfrt.fields import Id, Json
 from p4switch.bfrt.keys import number, width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.bfrt.tables.data import decode, encode
 from p4switch.bfrt.tables.entities import MOST, in_turn
 from p4switch.p4runtime.bytestring import size
 from p4switch.p4runtime.errors import P4RuntimeError, invalid, not_found, unimplemented
@@ -271,19 +272,7 @@ class Table(ABC):
         return given
 
     def _number(self, field: Message, info: Json) -> int:
-        where = f"{self.name}: {info['name']}"
-        if info["type"]["type"] == "bool":
-            if field.WhichOneof("value") != "bool_val":
-                invalid(f"{where}: expected a bool")
-            return int(field.bool_val)
-        if "choices" in info["type"]:
-            choices = info["type"]["choices"]
-            if field.str_val not in choices:
-                invalid(f"{where}: {field.str_val!r}; expected one of {', '.join(choices)}")
-            return int(choices.index(field.str_val))
-        if field.WhichOneof("value") != "stream":
-            invalid(f"{where}: expected bytes")
-        return number(field.stream, width_of(info), where)
+        return decode(field, info, self.name)
 
     def _at_most(self, most: int, field: Message, info: Json) -> int:
         """Return a number that P4Runtime can represent. Raises P4RuntimeError (INVALID_ARGUMENT)."""
@@ -309,14 +298,7 @@ class Table(ABC):
         return made
 
     def _put(self, data: Message, ident: int, value: int) -> None:
-        info = self._data[ident]
-        field = data.fields.add(field_id=ident)
-        if info["type"]["type"] == "bool":
-            field.bool_val = bool(value)
-        elif info["type"]["type"] == "string":
-            field.str_val = info["type"]["choices"][value]
-        else:
-            field.stream = value.to_bytes(size(width_of(info)), "big")
+        encode(data, self._data[ident], value)
 
     # Counts and rates of counter and meter tables, and of tables with direct counters and meters
 

@@ -1,16 +1,18 @@
-"""Tables of low-pass filters and of RED by an average, over the cells of these extern objects."""
+"""Low-pass filters and RED by an average: their fields in tables of their own and in those of direct objects."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from p4switch.architectures.architecture import ARCHITECTURES
+from p4switch.bfrt.fields import Json
 from p4switch.bfrt.messages import Message
 from p4switch.bfrt.tables.base import TABLE_KINDS
 from p4switch.bfrt.tables.cells import AnyPipe
+from p4switch.bfrt.tables.data import decode, encode
 from p4switch.bfrt.tables.entities import in_turn
 from p4switch.engine import objects
 from p4switch.p4runtime.errors import invalid, unimplemented
@@ -26,99 +28,77 @@ _WHOLE = 1 << 32
 _NO_THRESHOLD = 0xFF000000
 
 
-class ObjectTable(AnyPipe):
-    """Cells of an object of the program, which always exist, so that INSERT and MODIFY are the same."""
+class Filter(ABC):
+    """Fields of a cell of an object of the program.
+
+    Fields are named by the part of their names in `bf-rt.json` behind `prefix`.
+    """
 
     extern: ClassVar[str]
     """Type of the object."""
+    prefix: ClassVar[str]
+
+    def __init__(self, table: str, data: Mapping[int, Json]) -> None:
+        """Create the fields of a table, given all its data fields by id."""
+        self._table = table
+        self.infos = {i: info for i, info in data.items() if info["name"].startswith(self.prefix)}
+        self._named = {info["name"].removeprefix(self.prefix): info for info in self.infos.values()}
 
     def _kind(self, state: State) -> type[ExternType]:
         found = ARCHITECTURES.find(state.pipeline.p4info.pkg_info.arch).extern_type(self.extern)
         assert found is not None
         return type(found)
 
-    def _cell(self, index: int, state: State) -> dict[str, int]:
-        if index >= self.size:
-            invalid(f"{self.name}: index {index}; expected less than {self.size}")
-        return objects.values(self._kind(state), state.switch.object_read(self._object, index))
+    def cell(self, name: str, index: int, state: State) -> dict[str, int]:
+        """Return the members of a cell of the object `name`."""
+        return objects.values(self._kind(state), state.switch.object_read(name, index))
 
-    def _store(self, index: int, cell: Mapping[str, int], state: State) -> Undo:
-        old = state.switch.object_read(self._object, index)
-        state.switch.object_write(self._object, index, objects.packed(self._kind(state), cell))
-        return lambda: state.switch.object_write(self._object, index, old)
+    def store(self, name: str, index: int, cell: Mapping[str, int], state: State) -> Undo:
+        """Write a cell and return how to undo it."""
+        old = state.switch.object_read(name, index)
+        state.switch.object_write(name, index, objects.packed(self._kind(state), cell))
+        return lambda: state.switch.object_write(name, index, old)
 
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return int(self._info["size"])
+    def change(self, name: str, index: int, given: Mapping[int, Message], state: State) -> Undo:
+        """Set the given fields, by id, of a cell; other fields keep their values."""
+        cell = self.cell(name, index, state)
+        self._take({self.infos[i]["name"].removeprefix(self.prefix): f for i, f in given.items()}, cell)
+        return self.store(name, index, cell, state)
 
-    @property
-    def _object(self) -> str:
-        return self.name.partition(".")[2]
-
-    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Write a cell; fields that are not given keep their values."""
-        index = self._index(entry)
-        cell = self._cell(index, state)
-        given = self._given(entry.data, self._data)
-        self._take({self._data[ident]["name"].rpartition("_SPEC_")[2]: f for ident, f in given.items()}, cell)
-        return self._store(index, cell, state)
+    def put(self, name: str, index: int, data: Message, state: State) -> None:
+        """Put the fields of a cell into the data of an entry."""
+        values = self._values(self.cell(name, index, state))
+        for field, info in self._named.items():
+            value = values[field]
+            if isinstance(value, float):
+                data.fields.add(field_id=info["id"], float_val=value)
+            else:
+                encode(data, info, value)
 
     @abstractmethod
     def _take(self, given: Mapping[str, Message], cell: dict[str, int]) -> None:
-        """Set the given fields in the members of a cell, by the part of each field's name after `_SPEC_`."""
+        """Set the given fields in the members of a cell."""
 
     @abstractmethod
-    def _told(self, cell: Mapping[str, int]) -> dict[str, int | float]:
-        """Return the values of a cell in the same form."""
-
-    def clear(self, state: State) -> Undo:
-        """Set all cells to their initial values."""
-        used = (index for index in range(self.size) if any(self._cell(index, state).values()))
-        return in_turn(self._store(index, {}, state) for index in used)
-
-    def find(self, entry: Message, state: State) -> list[Message]:
-        """Return the requested cell, or all cells."""
-        if entry.is_default_entry:
-            unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
-        keyed = entry.WhichOneof("value") == "key"
-        found = []
-        for index in [self._index(entry)] if keyed else range(self.size):
-            made = self._entry(index)
-            told = self._told(self._cell(index, state))
-            for ident, info in self._data.items():
-                value = told[info["name"].rpartition("_SPEC_")[2]]
-                if isinstance(value, float):
-                    made.data.fields.add(field_id=ident, float_val=value)
-                else:
-                    self._put(made.data, ident, value)
-            found.append(made)
-        return found
-
-    def usage(self, state: State) -> int:
-        """Return the size, because cells always exist."""
-        return self.size
-
-    def _info_of(self, name: str) -> Mapping[str, object]:
-        return next(info for info in self._data.values() if info["name"].endswith(f"_SPEC_{name}"))
+    def _values(self, cell: Mapping[str, int]) -> dict[str, int | float]:
+        """Return the values of the fields for the members of a cell."""
 
     def _whole(self, given: Mapping[str, Message], name: str, default: int) -> int:
-        return self._number(given[name], dict(self._info_of(name))) if name in given else default
+        return decode(given[name], self._named[name], self._table) if name in given else default
 
     def _float(self, given: Mapping[str, Message], name: str, default: float, most: float) -> float:
         if name not in given:
             return default
         value = float(given[name].float_val)
         if given[name].WhichOneof("value") != "float_val" or not math.isfinite(value) or not 0 <= value <= most:
-            invalid(f"{self.name}: {name}: expected a number with a fraction, from 0 to {most:g}")
+            invalid(f"{self._table}: {name}: expected a number with a fraction, from 0 to {most:g}")
         return value
 
 
-@TABLE_KINDS.register("Lpf")
-class LpfTable(ObjectTable):
-    """Low-pass filters: of a rate, or of samples. Their time constants are whole nanoseconds, rounded down."""
+class Lpf(Filter):
+    """Low-pass filter: of a rate, or of samples. Its time constants are whole nanoseconds, rounded down."""
 
-    extern = "Lpf"
+    extern, prefix = "Lpf", "$LPF_SPEC_"
     _RATE, _SAMPLE = 0, 1  # indices of the choices of the type
 
     def _take(self, given: Mapping[str, Message], cell: dict[str, int]) -> None:
@@ -128,9 +108,9 @@ class LpfTable(ObjectTable):
             cell[member] = int(self._float(given, name, cell[member], _MOST_NS))
         cell["scale"] = self._whole(given, "OUT_SCALE_DOWN_FACTOR", cell["scale"])
         if cell["scale"] > 31:
-            invalid(f"{self.name}: OUT_SCALE_DOWN_FACTOR: {cell['scale']}; expected at most 31")
+            invalid(f"{self._table}: OUT_SCALE_DOWN_FACTOR: {cell['scale']}; expected at most 31")
 
-    def _told(self, cell: Mapping[str, int]) -> dict[str, int | float]:
+    def _values(self, cell: Mapping[str, int]) -> dict[str, int | float]:
         return {
             "TYPE": self._RATE if cell["rate"] else self._SAMPLE,
             "GAIN_TIME_CONSTANT_NS": float(cell["gain_ns"]),
@@ -139,25 +119,89 @@ class LpfTable(ObjectTable):
         }
 
 
-@TABLE_KINDS.register("Wred")
-class WredTable(ObjectTable):
+class Wred(Filter):
     """RED by the average of its inputs, which drops no packet until its cell is written."""
 
-    extern = "Wred"
+    extern, prefix = "Wred", "$WRED_SPEC_"
 
     def _take(self, given: Mapping[str, Message], cell: dict[str, int]) -> None:
         cell["constant_ns"] = int(self._float(given, "TIME_CONSTANT_NS", cell["constant_ns"], _MOST_NS))
         cell["least"] = self._whole(given, "MIN_THRESH_CELLS", cell["least"])
         cell["most"] = self._whole(given, "MAX_THRESH_CELLS", cell["most"])
         if cell["least"] > cell["most"]:
-            invalid(f"{self.name}: MIN_THRESH_CELLS {cell['least']} is above MAX_THRESH_CELLS {cell['most']}")
+            invalid(f"{self._table}: MIN_THRESH_CELLS {cell['least']} is above MAX_THRESH_CELLS {cell['most']}")
         cell["probability"] = round(self._float(given, "MAX_PROBABILITY", cell["probability"] / _WHOLE, 1.0) * _WHOLE)
         cell["enabled"] = 1
 
-    def _told(self, cell: Mapping[str, int]) -> dict[str, int | float]:
+    def _values(self, cell: Mapping[str, int]) -> dict[str, int | float]:
         return {
             "TIME_CONSTANT_NS": float(cell["constant_ns"]),
             "MIN_THRESH_CELLS": cell["least"] if cell["enabled"] else _NO_THRESHOLD,
             "MAX_THRESH_CELLS": cell["most"] if cell["enabled"] else _NO_THRESHOLD,
             "MAX_PROBABILITY": cell["probability"] / _WHOLE,
         }
+
+
+class FilterTable(AnyPipe):
+    """Cells of an object of the program, which always exist, so that INSERT and MODIFY are the same."""
+
+    kind: ClassVar[type[Filter]]
+
+    def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        super().__init__(info, ids)
+        self._fields = self.kind(self.name, self._data)
+        self._object = self.name.partition(".")[2]
+
+    def _checked(self, index: int) -> int:
+        if index >= self.usage():
+            invalid(f"{self.name}: index {index}; expected less than {self.usage()}")
+        return index
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Write a cell; fields that are not given keep their values."""
+        given = self._given(entry.data, self._data)
+        return self._fields.change(self._object, self._checked(self._index(entry)), given, state)
+
+    def clear(self, state: State) -> Undo:
+        """Set all cells to their initial values."""
+        indices = range(self.usage())
+        used = (index for index in indices if any(self._fields.cell(self._object, index, state).values()))
+        return in_turn(self._fields.store(self._object, index, {}, state) for index in used)
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return the requested cell, or all cells."""
+        if entry.is_default_entry:
+            unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
+        keyed = entry.WhichOneof("value") == "key"
+        found = []
+        for index in [self._checked(self._index(entry))] if keyed else range(self.usage()):
+            made = self._entry(index)
+            self._fields.put(self._object, index, made.data, state)
+            found.append(made)
+        return found
+
+    def usage(self, state: State | None = None) -> int:
+        """Return the number of cells."""
+        return int(self._info["size"])
+
+
+@TABLE_KINDS.register("Lpf")
+class LpfTable(FilterTable):
+    """Low-pass filters."""
+
+    kind = Lpf
+
+
+@TABLE_KINDS.register("Wred")
+class WredTable(FilterTable):
+    """RED by an average."""
+
+    kind = Wred
+
+
+def direct_filters(table: str, data: Mapping[int, Json]) -> Iterator[Filter]:
+    """Yield the filters whose fields are among the data fields of a match-action table."""
+    for kind in (Lpf, Wred):
+        fields = kind(table, data)
+        if fields.infos:
+            yield fields

@@ -12,6 +12,7 @@ from p4switch.bfrt.keys import Keys
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables.actions import Actions
 from p4switch.bfrt.tables.base import COUNTS, TABLE_KINDS, Table, no_limits, type_name
+from p4switch.bfrt.tables.direct import DirectCells
 from p4switch.bfrt.tables.entities import P4Update, from_p4, in_turn, read_p4, to_p4, write_p4
 from p4switch.p4runtime.errors import invalid, not_found, precondition, unimplemented
 from p4switch.p4runtime.messages import p4runtime_pb2
@@ -38,6 +39,7 @@ class MatchTable(Table):
         self._actions = Actions(self.name, info, ids)
         self.table_id = self._p4_id("table")
         self._has_counter = any(ident in self._data for ident in COUNTS)
+        self._direct = DirectCells(self.name, self.table_id, self._data)
         self._is_indirect = Id.ACTION_MEMBER_ID in self._data
 
     def _query(self) -> Message:
@@ -68,12 +70,17 @@ class MatchTable(Table):
         if old is None and kind == _Update.MODIFY:
             not_found(f"{self.name}: the entry does not exist")
         made = self._made(entry, old, state)
-        undo = write_p4(state, P4Update.INSERT if old is None else P4Update.MODIFY, "table_entry", made)
-        idle = self._idle
-        if idle is None:
-            return undo
-        undo_age = self._set_age(idle, made, entry, state, is_new=old is None)
-        return in_turn((undo, undo_age))
+
+        def steps() -> Iterator[Undo]:
+            yield write_p4(state, P4Update.INSERT if old is None else P4Update.MODIFY, "table_entry", made)
+            if self._direct:
+                found = state.tables.find(made)
+                assert found is not None
+                yield self._direct.change(found[1].handle, {f.field_id: f for f in entry.data.fields}, state)
+            if self._idle is not None:
+                yield self._set_age(self._idle, made, entry, state, is_new=old is None)
+
+        return in_turn(steps())
 
     def canonical_key(self, key: Message) -> Message:
         """Return a key in the form in which it is returned to clients.
@@ -112,6 +119,14 @@ class MatchTable(Table):
                 self._put(into.data, Id.ENTRY_HIT_STATE, idle.hit_state(*there, hit_ns, from_hw=from_hw))
                 if Id.ENTRY_TTL in self._data:
                     self._put(into.data, Id.ENTRY_TTL, idle.left_ms(*there))
+            yield None
+
+    def _put_cells(self, found: Sequence[Message], made: Sequence[Message], state: State) -> Iterator[None]:
+        """Put the cells of direct objects into entries."""
+        for p4_entry, into in zip(found, made, strict=True):
+            there = state.tables.find(p4_entry)
+            if there is not None:  # other controllers may delete entries meanwhile
+                self._direct.put(there[1].handle, into.data, state)
             yield None
 
     def operate(self, name: str, state: State) -> None:
@@ -171,10 +186,11 @@ class MatchTable(Table):
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
         """Set the default action, member or group, or restore that of the program (RESET, DELETE)."""
         made = p4runtime_pb2.TableEntry(table_id=self.table_id, is_default_action=True)
+        given: dict[int, Message] = {}
         if kind in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
             given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
-            targets = (Id.ACTION_MEMBER_ID, Id.SELECTOR_GROUP_ID)
-            refused = [self._data[ident]["name"] for ident in given if ident in self._data and ident not in targets]
+            taken = {Id.ACTION_MEMBER_ID, Id.SELECTOR_GROUP_ID, *self._direct.ids}
+            refused = [self._data[ident]["name"] for ident in given if ident in self._data and ident not in taken]
             if refused:
                 unimplemented(f"{self.name}: {refused[0]} of the default entry is not supported")
             self._take_target(entry.data.action_id, given, made, state)
@@ -184,10 +200,17 @@ class MatchTable(Table):
             unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
         elif self._info["has_const_default_action"]:
             return lambda: None
-        if self._is_indirect:
-            action = made.action if made.HasField("action") else None
-            return state.tables.write_indirect_default(self.table_id, action)
-        return write_p4(state, P4Update.MODIFY, "table_entry", made)
+
+        def steps() -> Iterator[Undo]:
+            if self._is_indirect:
+                action = made.action if made.HasField("action") else None
+                yield state.tables.write_indirect_default(self.table_id, action)
+            else:
+                yield write_p4(state, P4Update.MODIFY, "table_entry", made)
+            if self._direct:
+                yield self._direct.change(None, given, state)
+
+        return in_turn(steps())
 
     def clear(self, state: State) -> Undo:
         """Delete all entries except those of the program."""
@@ -200,13 +223,18 @@ class MatchTable(Table):
         """Return the entry with a key, the default entry, or all others."""
         if entry.is_default_entry:
             query = p4runtime_pb2.TableEntry(table_id=self.table_id, is_default_action=True)
-            return [self._encoded(e) for e in read_p4(state, "table_entry", query)]
+            defaults = [self._encoded(e) for e in read_p4(state, "table_entry", query)]
+            for each in defaults:
+                self._direct.put(None, each.data, state)
+            return defaults
         if entry.WhichOneof("value") == "key":
             one = self._found(entry.key, state)
             found = [] if one is None else [one]
         else:
             found = read_p4(state, "table_entry", self._query())
         made = [self._encoded(each) for each in found]
+        if self._direct:
+            state.collect(self._put_cells(found, made, state), [])
         if self._idle is not None:
             state.collect(self._put_ages(found, made, state, from_hw=entry.table_flags.from_hw), [])
         return made

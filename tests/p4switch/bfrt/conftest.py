@@ -125,6 +125,8 @@ class Client:
                 made.bool_val = value
             elif isinstance(value, str):
                 made.str_val = value
+            elif isinstance(value, float):
+                made.float_val = value
             else:
                 made.stream = value.to_bytes(_size(field), "big")
         return entry
@@ -190,8 +192,10 @@ class Client:
             name = next(f["name"] for f in fields if f["id"] == field.field_id)
             kind = field.WhichOneof("value")
             value = getattr(field, kind)
-            numbers = {"stream": lambda v: int.from_bytes(v, "big"), "str_val": str, "bool_val": bool}
-            told[name] = numbers.get(kind, lambda v: list(v.val))(value)
+            if kind == "stream":
+                told[name] = int.from_bytes(value, "big")
+            else:
+                told[name] = value if kind in ("str_val", "bool_val", "float_val") else list(value.val)
         return told
 
 

@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.tna import EXTERNS
-from p4switch.architectures.tna.externs.register import cell_width, initial_of, read_cell, run_on_cell, write_cell
+from p4switch.architectures.tna.externs.register import (
+    cell_width,
+    initial_of,
+    publish_cell,
+    read_cell,
+    run_on_cell,
+    write_cell,
+)
 from p4switch.architectures.v1model.externs.register import RegisterRead, RegisterWrite
 from p4switch.compiler.midend.elaborate import ExternObject
 
 if TYPE_CHECKING:
+    from p4switch.bfrt.fields import Table
+    from p4switch.bfrt.schema import Schema
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.midend.values import Value
@@ -43,6 +52,12 @@ class DirectRegister(ExternType):
         if cells is not None:
             initial = initial_of(extern, to)
             to.out.registers.append(ir.Register(extern.path, cells, cell_width(extern, to), extern.node.pos, initial))
+
+    def extend(self, extern: ExternObject, table: Table, schema: Schema) -> None:
+        """Add the cell's numbers, whose ids follow those of the parameters of actions."""
+        parameters = [each["id"] for action in table.actions or [] for each in action["data"]]
+        publish_cell(extern, table, schema, max(parameters, default=0) + 1)
+        table.operations.append("SyncRegisters")
 
 
 @EXTERNS.register("DirectRegisterAction")

@@ -25,6 +25,7 @@ from p4switch.engine import cexpr
 from p4switch.engine.objects import values
 
 if TYPE_CHECKING:
+    from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
     from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
@@ -123,11 +124,16 @@ class Lpf(ExternType):
     def publish(self, extern: ExternObject, schema: Schema) -> None:
         table = schema.table(self.bfrt, extern, "Lpf", extern.number("size"))
         table.key(_INDEX, "$LPF_INDEX", value_type("uint32"))
-        kinds = value_type("string", choices=["RATE", "SAMPLE"])
-        table.singleton(data_field(_TYPE, "$LPF_SPEC_TYPE", kinds), mandatory=True)
-        for number, name in ((_GAIN, "GAIN_TIME_CONSTANT_NS"), (_DECAY, "DECAY_TIME_CONSTANT_NS")):
-            table.singleton(data_field(number, f"$LPF_SPEC_{name}", value_type("float")), mandatory=True)
-        table.singleton(data_field(_SCALE, "$LPF_SPEC_OUT_SCALE_DOWN_FACTOR", value_type("uint32")), mandatory=True)
+        _publish_fields(table)
+
+
+def _publish_fields(table: Table) -> None:
+    """Add the fields of a filter to the data of a table."""
+    kinds = value_type("string", choices=["RATE", "SAMPLE"])
+    table.singleton(data_field(_TYPE, "$LPF_SPEC_TYPE", kinds), mandatory=True)
+    for number, name in ((_GAIN, "GAIN_TIME_CONSTANT_NS"), (_DECAY, "DECAY_TIME_CONSTANT_NS")):
+        table.singleton(data_field(number, f"$LPF_SPEC_{name}", value_type("float")), mandatory=True)
+    table.singleton(data_field(_SCALE, "$LPF_SPEC_OUT_SCALE_DOWN_FACTOR", value_type("uint32")), mandatory=True)
 
 
 @EXTERNS.register("DirectLpf")
@@ -146,3 +152,6 @@ class DirectLpf(ExternType):
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
         declare_direct_cells(extern, "Lpf", to)
+
+    def extend(self, extern: ExternObject, table: Table, schema: Schema) -> None:
+        _publish_fields(table)

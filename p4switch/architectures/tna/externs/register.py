@@ -22,6 +22,7 @@ from p4switch.compiler.midend.values import EXPRS, Frame, Ignored, Value
 from p4switch.compiler.walk import walk
 
 if TYPE_CHECKING:
+    from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.p4info.build import Builder
@@ -117,10 +118,15 @@ class Register(ExternType):
     def publish(self, extern: ExternObject, schema: Schema) -> None:
         table = schema.table(self.bfrt, extern, "Register", extern.number("size"), annotated=False)
         table.key(Id.REGISTER_INDEX, "$REGISTER_INDEX", value_type("uint32"))
-        kind = [annotation("$bfrt_field_class", value="register_data")]
-        for made in schema.fields(extern.type_args[0], f"{extern.path}.", annotations=kind):
-            table.singleton(made, mandatory=True)
+        publish_cell(extern, table, schema)
         table.operations.append("Sync")
+
+
+def publish_cell(extern: ExternObject, table: Table, schema: Schema, first: int = 1) -> None:
+    """Add the numbers of a register's cell to the data of a table, with ids from `first` on."""
+    kind = [annotation("$bfrt_field_class", value="register_data")]
+    for made in schema.fields(extern.type_args[0], f"{extern.path}.", first, annotations=kind):
+        table.singleton(made, mandatory=True)
 
 
 def initial_of(extern: ExternObject, to: Lowering) -> int:

@@ -22,6 +22,7 @@ from p4switch.engine import cexpr
 from p4switch.engine.objects import values
 
 if TYPE_CHECKING:
+    from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
     from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
@@ -142,8 +143,13 @@ class Wred(ExternType):
     def publish(self, extern: ExternObject, schema: Schema) -> None:
         table = schema.table(self.bfrt, extern, "Wred", extern.number("size"))
         table.key(_INDEX, "$WRED_INDEX", value_type("uint32"))
-        for number, name, kind in _FIELDS:
-            table.singleton(data_field(number, f"$WRED_SPEC_{name}", value_type(kind)), mandatory=True)
+        _publish_fields(table)
+
+
+def _publish_fields(table: Table) -> None:
+    """Add the fields of RED to the data of a table."""
+    for number, name, kind in _FIELDS:
+        table.singleton(data_field(number, f"$WRED_SPEC_{name}", value_type(kind)), mandatory=True)
 
 
 @EXTERNS.register("DirectWred")
@@ -163,3 +169,6 @@ class DirectWred(ExternType):
 
     def declare(self, extern: ExternObject, to: Lowering) -> None:
         declare_direct_cells(extern, "Wred", to)
+
+    def extend(self, extern: ExternObject, table: Table, schema: Schema) -> None:
+        _publish_fields(table)
