@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -398,6 +399,36 @@ def test_a_hash_of_bits_has_zeros_in_front_and_identity_is_the_low_bits(tmp_path
     ((_, data),) = sent(tmp_path, bytes([0x97, 0xC1]), INGRESS=ingress)[0]
     assert int.from_bytes(data[2:6], "big") == CRCS["crc16"].of(bytes([7, 0xC1]))
     assert int.from_bytes(data[6:10], "big") == 0x7C1
+
+
+def test_a_symmetric_pair_is_hashed_as_its_exclusive_or_in_the_place_of_the_later_field(tmp_path: Path) -> None:
+    ingress = (
+        '@symmetric("hdr.h.kind", "hdr.h.value") Hash<bit<16>>(HashAlgorithm_t.CRC16) hash;'
+        " apply { tm.ucast_egress_port = 2; hdr.wide.setValid(); hdr.wide.b = 0;"
+        " hdr.wide.a = (bit<32>) hash.get({hdr.h.kind, 8w5, hdr.h.value}); }"
+    )
+    made = switch(tmp_path, INGRESS=ingress)
+    found = {made.process(1, packet)[0][1][2:6] for packet in (bytes([0x97, 0xC1]), bytes([0xC1, 0x97]))}
+    assert found == {CRCS["crc16"].of(bytes([0, 5, 0x97 ^ 0xC1])).to_bytes(4, "big")}
+
+
+@pytest.mark.parametrize(
+    ("note", "algorithm", "message"),
+    [
+        ('@symmetric("hdr.h.kind")', "CRC16", "expected the names of two fields"),
+        ('@symmetric("hdr.h.kind", "hdr.h.none")', "CRC16", "'hdr.h.none' is not one of the fields that are hashed"),
+        ('@symmetric("hdr.h.kind", "hdr.wide.b")', "CRC16", "'hdr.h.kind' and 'hdr.wide.b' differ in their types"),
+        ('@symmetric("hdr.h.kind", "hdr.h.kind")', "CRC16", "expected each field in one pair"),
+        ('@symmetric("hdr.h.kind", "hdr.h.value")', "XOR16", "is supported for CRCs only"),
+    ],
+)
+def test_wrong_symmetric_pairs_are_refused(tmp_path: Path, note: str, algorithm: str, message: str) -> None:
+    ingress = (
+        f"{note} Hash<bit<16>>(HashAlgorithm_t.{algorithm}) hash;"
+        " apply { meta.residual = hash.get({hdr.h.kind, hdr.h.value, hdr.wide.b}); }"
+    )
+    with pytest.raises(CompileError, match=re.escape(message)):
+        compiled(tmp_path, INGRESS=ingress)
 
 
 def words_sum(*words: int) -> int:

@@ -14,7 +14,7 @@ from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.tna import EXTERNS
 from p4switch.architectures.v1model.externs.hash import calculation
 from p4switch.bfrt.fields import Id, annotation, data_field, in_bytes, parameter, value_type
-from p4switch.bits.checksums import INTERNET_CHECKSUM, crc_name
+from p4switch.bits.checksums import INTERNET_CHECKSUM, crc_name, crc_of
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.elaborate import ExternObject
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
     from p4switch.bmv2.arguments import Arguments
+    from p4switch.compiler.facts import Facts
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.midend.values import Value
     from p4switch.engine.statements import Statements
@@ -141,6 +142,7 @@ class Hash(ExternType):
         fields = to.externs.fields_of(data, call)
         if any(types.width_of(field.type) is None for field in fields):
             raise to.error(call, "only fields of fixed width can be hashed on this target")
+        fields = _symmetric(extern, fields, call, to)
         algorithm = extern.args["algo"]
         assert isinstance(algorithm, ir.Const)
         if algorithm.member == "IDENTITY":
@@ -167,7 +169,7 @@ class Hash(ExternType):
         calls = schema.calls(extern)
         if len(calls) != 1:
             return
-        fields = _fields(calls[0], schema)
+        fields = _fields(calls[0], schema.facts)
         like = schema.id(self.bfrt, extern.path)
         algorithm = schema.table(_ALGORITHM, extern, "DynHashAlgorithm", 1, name=f"{extern.path}.algorithm", like=like)
         configure = schema.table(_CONFIGURE, extern, "DynHashConfigure", 1, name=f"{extern.path}.configure", like=like)
@@ -190,9 +192,42 @@ class Hash(ExternType):
         compute.depends(configure.id)
 
 
-def _fields(call: ast.Call, schema: Schema) -> list[tuple[str, int, bool]]:
+def _symmetric(extern: ExternObject, fields: list[ir.Expr], call: ast.Call, to: Lowering) -> list[ir.Expr]:
+    """Return the fields with those of each `@symmetric` pair made one.
+
+    As on a chip, both are at the position of the later one, so that their exclusive or is hashed, and zeros stand for
+    the earlier one.
+
+    Raises CompileError for a pair that is not of two whole fields of the same width, and without a CRC.
+    """
+    made, used = list(fields), set[int]()
+    places = {name: place for place, (name, _, _) in enumerate(_fields(call, to.facts))}
+    for note in extern.annotations:
+        if note.name != "symmetric":
+            continue
+        pair = [each.value for each in note.args or [] if isinstance(each, ast.StringLiteral)]
+        if len(pair) != 2:
+            raise to.error(extern.node, "@symmetric: expected the names of two fields")
+        for name in pair:
+            if name not in places or len(places) != len(fields):
+                raise to.error(call, f"@symmetric: {name!r} is not one of the fields that are hashed")
+        first, last = sorted(places[name] for name in pair)
+        t = types.strip_newtype(fields[first].type)
+        if t != types.strip_newtype(fields[last].type):
+            raise to.error(call, f"@symmetric: {pair[0]!r} and {pair[1]!r} differ in their types")
+        if first == last or used & {first, last}:
+            raise to.error(call, f"@symmetric: {pair[0]!r} and {pair[1]!r}: expected each field in one pair")
+        if not crc_of(algorithm_of(extern)):
+            raise to.error(call, "@symmetric is supported for CRCs only")
+        used |= {first, last}
+        made[first] = fold.const(0, t)
+        made[last] = to.copies.saved(fold.make("^", t, to.tables.simple(fields[first]), to.tables.simple(fields[last])))
+    return made
+
+
+def _fields(call: ast.Call, facts: Facts) -> list[tuple[str, int, bool]]:
     """Return the hashed fields in order: names, widths in bits, and whether each is constant."""
-    given = schema.facts.bindings[call].bound[0]
+    given = facts.bindings[call].bound[0]
     items: list[ast.Expr] = []
     if isinstance(given, ast.ListExpr):
         items = given.items
@@ -200,20 +235,20 @@ def _fields(call: ast.Call, schema: Schema) -> list[tuple[str, int, bool]]:
         items = [field.value for field in given.fields]
     found: list[tuple[str, int, bool]] = []
     for item in (part for each in items for part in _parts(each)):
-        width = types.width_of(types.strip_newtype(schema.facts.types[item])) or 0
-        literal = _literal(item, schema)
+        width = types.width_of(types.strip_newtype(facts.types[item])) or 0
+        literal = _literal(item, facts)
         if literal is None:
-            found.append((key_text(item, schema.facts) or "", width, False))
+            found.append((key_text(item, facts) or "", width, False))
         else:
             digits = hex(literal.value) if literal.base == 16 else str(literal.value)
             found.append((f"{width}w{digits}", width, True))
     return found
 
 
-def _literal(node: ast.Expr, schema: Schema) -> ast.IntLiteral | None:
+def _literal(node: ast.Expr, facts: Facts) -> ast.IntLiteral | None:
     """Return the value of a constant."""
     while not isinstance(node, ast.IntLiteral):
-        decl = schema.facts.decls.get(node) if isinstance(node, ast.Name) else None
+        decl = facts.decls.get(node) if isinstance(node, ast.Name) else None
         if isinstance(node, ast.Cast):
             node = node.operand
         elif isinstance(decl, ast.ConstDecl):
