@@ -67,6 +67,8 @@ class Architecture:
     """Obsolete names, members as `TYPE.MEMBER`, and their replacements."""
     front_panel: FrontPanel | None = None
     """Numbering of a network's ports in programs; None: ports count from 1."""
+    clock_hz: int = 0
+    """Clock of a chip's pipelines, which limits the rates of its meters; 0: there is none."""
 
     def extern(self, name: str) -> type[Extern] | None:
         """Return the function or type that has this name in P4."""

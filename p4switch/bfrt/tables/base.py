@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
+from p4switch.architectures.architecture import ARCHITECTURES
 from p4switch.bfrt.attributes import ALL_PIPES, Attribute, EntryScope
 from p4switch.bfrt.fields import Id, Json
 from p4switch.bfrt.keys import number, width_of
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.profiles import Undo
 
 _Update = bfruntime_pb2.Update
-_UNLIMITED = (1 << 64) - 1
+_MOST_A_CYCLE, _MOST_BURST = 511, 255 << 31
+"""Largest rate, in bytes or packets a clock cycle, and largest burst of a chip's meter."""
 _DEFAULT_ENTRY = 1  # the handle of a default entry
 COUNTS = (Id.COUNTER_SPEC_BYTES, Id.COUNTER_SPEC_PKTS)
 """Fields of a counter."""
@@ -318,14 +320,17 @@ class Table(ABC):
                 setattr(into, name, value)
         return any(ident in given for ident in COUNTS)
 
-    def _put_rates(self, into: Message, config: Message | None) -> None:
+    def _put_rates(self, into: Message, config: Message | None, state: State) -> None:
+        """Put rates and bursts into data; without a limit they are the largest that the chip's meters have."""
         found = self._rate_fields()
         if found is None:
             return
         unit, ids = found
-        for ident, name in zip(ids, ("cir", "pir", "cburst", "pburst"), strict=True):
-            rate = MOST if config is None else getattr(config, name)
-            self._put(into, ident, _UNLIMITED if rate == MOST else rate // unit)
+        rate = _MOST_A_CYCLE * ARCHITECTURES.find(state.pipeline.p4info.pkg_info.arch).clock_hz
+        largest = {"cir": rate, "pir": rate, "cburst": _MOST_BURST, "pburst": _MOST_BURST}
+        for ident, (name, most) in zip(ids, largest.items(), strict=True):
+            value = MOST if config is None else getattr(config, name)
+            self._put(into, ident, round(most / unit) if value == MOST else value // unit)
 
     def _take_rates(self, given: Mapping[int, Message], into: Message) -> bool:
         """Set the rates and bursts that are given, and return whether there are any."""

@@ -223,7 +223,7 @@ class MatchTable(Table):
         """Return the entry with a key, the default entry, or all others."""
         if entry.is_default_entry:
             query = p4runtime_pb2.TableEntry(table_id=self.table_id, is_default_action=True)
-            defaults = [self._encoded(e) for e in read_p4(state, "table_entry", query)]
+            defaults = [self._encoded(e, state) for e in read_p4(state, "table_entry", query)]
             for each in defaults:
                 self._direct.put(None, each.data, state)
             return defaults
@@ -232,14 +232,14 @@ class MatchTable(Table):
             found = [] if one is None else [one]
         else:
             found = read_p4(state, "table_entry", self._query())
-        made = [self._encoded(each) for each in found]
+        made = [self._encoded(each, state) for each in found]
         if self._direct:
             state.collect(self._put_cells(found, made, state), [])
         if self._idle is not None:
             state.collect(self._put_ages(found, made, state, from_hw=entry.table_flags.from_hw), [])
         return made
 
-    def _encoded(self, found: Message) -> Message:
+    def _encoded(self, found: Message, state: State) -> Message:
         made = self._entry()
         made.is_default_entry = found.is_default_action
         if not found.is_default_action:
@@ -257,5 +257,5 @@ class MatchTable(Table):
         if not found.is_default_action:
             if self._has_counter:
                 self._put_counts(made.data, found.counter_data)
-            self._put_rates(made.data, found.meter_config if found.HasField("meter_config") else None)
+            self._put_rates(made.data, found.meter_config if found.HasField("meter_config") else None, state)
         return made

@@ -34,7 +34,7 @@ class MeterTable(Cells):
 
     def put(self, cell: Message, data: Message, state: State) -> None:
         """Put rates and bursts into data."""
-        self._put_rates(data, cell.config if cell.HasField("config") else None)
+        self._put_rates(data, cell.config if cell.HasField("config") else None, state)
 
     def clear(self, state: State) -> Undo:
         """Make all meters green for every packet."""
