@@ -135,6 +135,16 @@ def test_its_traffic_manager_does_not_trim(monkeypatch: pytest.MonkeyPatch) -> N
         MininetWorld(run, switch="bmv2")
 
 
+@pytest.mark.parametrize("key", ["yellow_bytes", "red_bytes"])
+def test_its_packets_have_no_colour(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bmv2_process, "require", lambda: None)
+    tables = {"topology": {"name": "single-switch"}, "workload": {"name": "incast"}, "cc": "dcqcn"}
+    (run,) = plan("star", check({**tables, "switch": {key: 100_000}}), Path())
+    error = r"^switch\.yellow_bytes, switch\.red_bytes: packets have no colour in switch 'bmv2'; expected none of them"
+    with pytest.raises(UserError, match=error):
+        MininetWorld(run, switch="bmv2")
+
+
 def test_a_port_is_told_what_to_trim(switch: StandIn) -> None:
     builtin = BuiltinSwitch.__new__(BuiltinSwitch)
     trimming = Trimming(

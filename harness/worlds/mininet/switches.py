@@ -109,6 +109,9 @@ class PlannedSwitch(Switch):  # type: ignore[misc]  # Mininet has no types
     trims = False
     """True if its traffic manager can trim."""
 
+    knows_colors = False
+    """True if its traffic manager admits packets by their colour."""
+
     changes_links = False
     """True if `schedule` is implemented."""
 
@@ -165,6 +168,7 @@ class BuiltinSwitch(PlannedSwitch):
         return self.launcher.fork(self.name, "switch", arguments)
 
     trims = True
+    knows_colors = True
     changes_links = True
 
     def schedule(self, changes: Sequence[PortChange], epoch_ns: int) -> None:

@@ -102,6 +102,12 @@ class MininetWorld:
             )
         if not self._class.trims and any(trimming(run).values()):
             raise UserError(f"--switch {switch}: its traffic manager does not trim; expected --switch builtin")
+        settings = run.scenario.switch
+        if not self._class.knows_colors and (settings.yellow_bytes, settings.red_bytes) != (None, None):
+            raise UserError(
+                f"switch.yellow_bytes, switch.red_bytes: packets have no colour in switch {switch!r}; expected none of "
+                "them, or --switch builtin"
+            )
         self.dilation = choose(run, measure(), self._class.packets_per_s_of_link) if dilation is None else dilation
         if watcher is not None and not self._class.counts_meanwhile:
             raise UserError(f"--watch: switch {switch!r} tells nothing while a run goes on; expected --switch builtin")
