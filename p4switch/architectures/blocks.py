@@ -62,7 +62,7 @@ def allocate_side(low: Lowering, role: str, t: types.Type) -> Value:
 def lower_side(low: Lowering, site: Site, block: Block, emitted: Emitted) -> None:
     """Add a control or deparser of ingress or egress, whose parameters are bound, to the program."""
     start, end = lower_control(low, block)
-    if site.name in ("ingress", "egress"):
+    if site.aside or site.name in ("ingress", "egress"):
         low.out.pipelines.append(ir.Pipeline(site.name, start, block.decl.pos))
     else:
         order = emitted.order(start, end, block)

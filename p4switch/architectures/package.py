@@ -31,6 +31,8 @@ class Site:
     """True if conditions are allowed."""
     statements: bool = True
     """True if statements are allowed, and so temporaries for the parts of an expression."""
+    aside: bool = False
+    """True if no packet passes through the block; programs may leave it out, behind all others."""
 
 
 Tell = Callable[["ast.Node", str, str], None]

@@ -20,6 +20,8 @@ and defines
     static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
     static void free_packet(p4_switch *sw, p4_packet *packet)
     static int deflect(p4_switch *sw, p4_packet *packet), of a path that `deflects` what a queue has no room for
+    static void queue_changed(p4_switch *sw, const p4_packet *packet, uint32_t queue, uint32_t cells, p4_tick now), if
+        HAS_WATCHER, of a program with the control that is the path's `watcher`
 
 with what `engine/c/packets.h` has for every architecture: packets and their copies, frames, replication, drops.
 """
@@ -68,6 +70,9 @@ class PacketPath:
     `destinations` decide where a packet goes; a trace reports which statement wrote them. Port numbers are as wide as
     the program's field `port` (`instance.field`), or have the usual width if it does not exist.
 
+    `watcher` is the one of `controls`, which a program may lack, that runs when a queue has changed. It finds the bytes
+    of the header `watched`, which C writes by set_watched(p, bytes).
+
     `in_front` maps each parser that finds bytes in front of a frame to their number.
 
     `drop_port` is the port to which the architecture sends packets to drop them. A path that is `named` is never chosen
@@ -86,6 +91,8 @@ class PacketPath:
     port: str = ""
     named: bool = False
     deflects: bool = False
+    watcher: str = ""
+    watched: str = ""
     in_front: Mapping[str, int] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
     states: Mapping[str, State] = field(default_factory=dict)

@@ -53,6 +53,17 @@ class Generator:
                 return block
         raise ProgramError(f"there is no {kind} {name}")
 
+    @property
+    def _controls(self) -> list[ir.Pipeline]:
+        """Controls of the package, without a `watcher` if the program has none."""
+        present = {pipeline.name for pipeline in self.nodes.pipelines}
+        names = [name for name in self.path.controls if name != self.path.watcher or name in present]
+        return [self._block("pipeline", self.nodes.pipelines, name) for name in names]
+
+    @property
+    def _has_watcher(self) -> bool:
+        return any(pipeline.name == self.path.watcher for pipeline in self.nodes.pipelines)
+
     def text(self) -> str:
         """Return the whole source. It does not depend on the program's path, so that copies are compiled only once."""
         parsers = [
@@ -78,7 +89,7 @@ class Generator:
             self.control.description(),
             '\n#include "apply.h"\n',
             *parsers,
-            *(self.control.pipeline_text(self._block("pipeline", self.nodes.pipelines, n)) for n in self.path.controls),
+            *map(self.control.pipeline_text, self._controls),
             *(text for deparser in self.deparsers for text in self._deparser(deparser)),
             self._verify_checksums(),
             self._update_checksums(),
@@ -131,6 +142,7 @@ class Generator:
     def _constants(self) -> str:
         """Return the definitions of the constants and cells that the C of the packet path uses."""
         out = [f"#define {name} {value}" for name, value in self.path.constants.items()]
+        out.append(f"#define HAS_WATCHER {int(self._has_watcher)}")
         for own, each in zip(self.path.states, self.program.objects, strict=False):
             out.append(f"#define {own}_cells(sw) ((object_{each.label} *)(void *)(sw)->objects[{each.number}])")
         return "\n".join(out)
@@ -150,7 +162,17 @@ class Generator:
             header, field = found
             kind = "INTRINSIC_SATURATING" if intrinsic.saturates else "INTRINSIC"
             out.append(f"{kind}({own}, {field.width}, {header.label}.{field.member})")
+        if self._has_watcher:
+            out.append(self._set_watched())
         return "\n".join(out) + "\n"
+
+    def _set_watched(self) -> str:
+        """Return the function that writes the header of the path's `watcher`; it is valid afterwards."""
+        header = self.program.header(self.path.watched)
+        body: list[Statement] = [
+            Do(f"memcpy(p->H + {header.at}, bytes, {header.type.nbytes})"), Do(f"p->valid[{header.is_valid}] = 1"),
+        ]  # fmt: skip
+        return cnodes.function("static void set_watched(phv *p, const uint8_t *bytes)", body)
 
     # --- deparser and checksums ---
 
@@ -359,6 +381,7 @@ class Generator:
             "n_points": len(self.program.points.all) if self.traced else 0,
             **{own: own for own in (*counts, "receive", "transmit", "free_packet")},
             **({"deflect": "deflect"} if self.path.deflects else {}),
+            **({"queue_changed": "queue_changed"} if self._has_watcher else {}),
         }
         items = [f".{name} = {value}" for name, value in described.items()]
         out.append(filled("const p4_program p4_program_description = {", items, "};"))

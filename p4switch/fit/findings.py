@@ -125,7 +125,9 @@ class Program:
     def _access(self, register: ir.Register) -> Access:
         vertices = self._touching(register.name)
         spans = [v.span for v in vertices if v.span is not None]
-        used = [p for p in self.pipelines if any(v in p.graph for v in vertices)]
+        users = [p for p in self.pipelines if any(v in p.graph for v in vertices)]
+        aside = {site.name for site in self._package.sites if site.aside}  # these share the stages of the others
+        used = [p for p in users if p.name not in aside] or users
         between = self._slices[register.name]
         lookups = sorted((self._number[v], v.name) for v in between if v.kind in ("table", "hash"))
         through = lookups[0][1] if lookups else ""  # the first one

@@ -29,7 +29,8 @@ class Code:
         blocks = {parser.name: parser.start for parser in self.program.parsers}
         blocks |= {pipeline.name: pipeline.start for pipeline in self.program.pipelines}
         blocks |= {deparser.name: deparser.body for deparser in self.program.deparsers}
-        self.blocks = {site.name: blocks[site.name] for site in lowered.package.sites if site.name in blocks}
+        passed = [site.name for site in lowered.package.sites if not site.aside]
+        self.blocks = {name: blocks[name] for name in passed if name in blocks}
         """Code of parsers, controls and deparsers by their names, in the order in which packets reach them."""
         self.first = next(iter(self.blocks))
         updated, verified = ([c for c in self.program.checksums if c.verify == verify] for verify in (False, True))

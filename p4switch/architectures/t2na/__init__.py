@@ -36,5 +36,7 @@ T2NA = Architecture(
 ARCHITECTURES.add(T2NA.name, T2NA)
 PACKET_PATHS.add(
     "t2na.Switch",
-    packet_path({"TOFINO": 2, "MIRROR_SESSIONS": _SESSIONS}, (8 + 24, 28), states(WidePortState, _SESSIONS)),
+    packet_path(
+        {"TOFINO": 2, "MIRROR_SESSIONS": _SESSIONS}, (8 + 24, 28), states(WidePortState, _SESSIONS), ghost="gh_intr_md"
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from p4switch.architectures.package import Site
 from p4switch.architectures.t2na import PACKAGES
 from p4switch.architectures.tna.package import TnaSwitch
 
@@ -10,6 +11,7 @@ from p4switch.architectures.tna.package import TnaSwitch
 class T2naSwitch(TnaSwitch):
     include = "t2na.p4"
     path = "t2na.Switch"
+    sites = (*TnaSwitch.sites, Site("ghost", aside=True))
     port_metadata_bits = 192
     resubmit_bits = 128
     egress_front_bytes = 28

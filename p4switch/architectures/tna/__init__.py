@@ -62,21 +62,26 @@ TNA = Architecture(
 ARCHITECTURES.add(TNA.name, TNA)
 
 
-def packet_path(constants: Mapping[str, int], fronts: tuple[int, int], states: Mapping[str, State]) -> PacketPath:
+def packet_path(
+    constants: Mapping[str, int], fronts: tuple[int, int], states: Mapping[str, State], ghost: str = ""
+) -> PacketPath:
     """Return the packet path through a pipeline of the chip with these constants and states.
 
-    `fronts` gives the number of bytes in front of packets in ingress and in egress.
+    `fronts` gives the number of bytes in front of packets in ingress and in egress. `ghost` is the header that the
+    ghost thread finds, of a chip that has one.
     """
     return PacketPath(
         Path(__file__).parent / "c",
         parsers=("ingress_parser", "egress_parser"),
-        controls=("ingress", "egress"),
+        controls=("ingress", "egress", *(["ghost"] if ghost else [])),
         deparsers=("ingress_deparser", "egress_deparser"),
         intrinsic=_INTRINSIC,
         externs=(EXTERNS,),
         drop_port=DROP_PORT,
         named=True,
         deflects=True,
+        watcher="ghost" if ghost else "",
+        watched=ghost,
         in_front=dict(zip(("ingress_parser", "egress_parser"), fronts, strict=True)),
         constants={**constants, "BUFFER_CELLS": BUFFER_CELLS},
         states=states,

@@ -40,6 +40,7 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
         *_EGRESS, "eg_intr_md", "eg_intr_md_from_prsr", "eg_intr_md_for_dprsr", "eg_intr_md_for_oport",
     ),
     "egress_deparser": (_PACKET, *_EGRESS, "eg_intr_md_for_dprsr", "eg_intr_md", "eg_intr_md_from_prsr"),
+    "ghost": ("gh_intr_md",),
 }  # fmt: skip
 """Parameters of the blocks, in order; a block may omit the last ones. Parameters of equal names share storage."""
 WRITTEN = {
@@ -54,7 +55,7 @@ WRITTEN = {
 class TnaSwitch(Package):
     include = "tna.p4"
     path = "tna.Switch"
-    sites = (
+    sites: ClassVar[tuple[Site, ...]] = (
         Site("ingress_parser", parses=True),
         Site("ingress"),
         Site("ingress_deparser"),
@@ -64,7 +65,8 @@ class TnaSwitch(Package):
     )
     takes = "one Pipeline"
     parameters: ClassVar[Mapping[str, range]] = {
-        name: range(3 if _PACKET in roles else 2, len(roles) + 1) for name, roles in _PARAMETERS.items()
+        name: range(min(3 if _PACKET in roles else 2, len(roles)), len(roles) + 1)
+        for name, roles in _PARAMETERS.items()
     }
     tools = frozenset({"testgen", "fit"})
     leads_to = (
@@ -97,8 +99,6 @@ class TnaSwitch(Package):
         self._reads_errors = False
 
     def takes_instead(self, blocks: int) -> str:
-        if blocks == len(self.sites) + 1:
-            return f"{self.takes} without a ghost thread, which is not supported"
         return f"{self.takes}; more than one is not supported"
 
     # Tests and proofs
@@ -119,7 +119,7 @@ class TnaSwitch(Package):
     def begin(self, blocks: list[Block]) -> None:
         code = (n for d in self.low.source.declarations for n in walk(d, self.low.facts))
         self._reads_errors = any(isinstance(n, ast.Member) and n.name == _ERRORS for n in code)
-        for site, block in zip(self.sites, blocks, strict=True):
+        for site, block in zip(self.sites, blocks, strict=False):
             for role, param in zip(_PARAMETERS[site.name], block.decl.params, strict=False):
                 if role not in self._places and role != _PACKET:
                     self._places[role] = self._allocate(role, self.low.type_of(param), param)

@@ -57,7 +57,7 @@ def lower(program: ast.Program) -> Lowered:
     for decl in program.declarations:
         if isinstance(decl, ast.EnumDecl) and decl.underlying_expr is None:
             low.out.enums.append((decl.name, [m.name for m in decl.members]))
-    for site, block in zip(package.sites, blocks, strict=True):
+    for site, block in zip(package.sites, blocks, strict=False):
         low.site, low.block, low.prefix = site, block, f"{block.path}."
         with low.activation(block.frame):
             package.lower(site, block)
@@ -112,12 +112,13 @@ def _blocks(low: Lowering) -> list[Block]:
     main, package = low.source.main, low.package
     assert main is not None
     blocks = low.instances.blocks(main)
-    if blocks is None or len(blocks) != len(package.sites):
+    least = sum(not site.aside for site in package.sites)
+    if blocks is None or not least <= len(blocks) <= len(package.sites):
         decl = low.facts.package(main)
         assert decl is not None
         wanted = package.takes_instead(0 if blocks is None else len(blocks))
         raise low.error(main, f"the arguments of {decl.name} have to be {wanted}")
-    for site, block in zip(package.sites, blocks, strict=True):
+    for site, block in zip(package.sites, blocks, strict=False):
         if len(block.decl.params) not in package.parameters[site.name]:
             what = f"'{block.decl.name}' has {len(block.decl.params)} parameters"
             raise low.error(block.decl, f"{what}: expected those of the block {site.name} in {package.include}")

@@ -116,6 +116,12 @@ static int env_stop_queue(void *ctx, uint32_t port, uint32_t queue, int stopped)
     return out != NULL;
 }
 
+static void queue_changed(tm_port *port, const p4_packet *packet, uint32_t queue, uint32_t cells)
+{
+    const live *l = live_port_of(port)->owner;
+    p4_switch_queue_changed(l->sw, packet, queue, cells, tm_ticks(&l->tm, l->now));
+}
+
 static void env_log(void *ctx, int failed, const char *text)
 {
     live *l = ctx;
@@ -447,6 +453,7 @@ void live_set_switch(live *l, p4_switch *sw)
     l->sw = sw;
     if (sw) {
         l->tm.packet_bytes = p4_switch_packet_bytes(sw);
+        l->tm.changed = p4_switch_watches_queues(sw) ? queue_changed : NULL;
         l->env_before = *p4_switch_get_env(sw);
         p4_env env = {.ctx = l, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
                       .drop = env_drop, .digest = env_digest, .stop_queue = env_stop_queue, .log = env_log,

@@ -137,6 +137,8 @@ typedef struct p4_program {
     void (*receive)(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now);
     p4_frame *(*transmit)(p4_switch *sw, p4_packet *packet, p4_tick now);
     int (*deflect)(p4_switch *sw, p4_packet *packet); /* NULL: the architecture drops packets that find no room */
+    /* NULL: no part of the program runs when a queue changes */
+    void (*queue_changed)(p4_switch *sw, const p4_packet *packet, uint32_t queue, uint32_t cells, p4_tick now);
     void (*free_packet)(p4_switch *sw, p4_packet *packet);
 } p4_program;
 

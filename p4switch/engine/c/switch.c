@@ -247,6 +247,13 @@ int p4_switch_deflect(p4_switch *sw, p4_packet *packet)
     return sw->program->deflect && sw->program->deflect(sw, packet);
 }
 
+int p4_switch_watches_queues(const p4_switch *sw) { return sw->program->queue_changed != NULL; }
+
+void p4_switch_queue_changed(p4_switch *sw, const p4_packet *packet, uint32_t queue, uint32_t cells, p4_tick now)
+{
+    sw->program->queue_changed(sw, packet, queue, cells, now);
+}
+
 void p4_packet_free(p4_switch *sw, p4_packet *packet) { sw->program->free_packet(sw, packet); }
 
 void p4_switch_set_env(p4_switch *sw, const p4_env *env) { sw->env = *env; }

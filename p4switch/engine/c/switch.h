@@ -154,6 +154,12 @@ void p4_switch_prefetch_tables(const p4_switch *sw);
  * packet's own and may have no room either; 0: it is to be dropped. A packet is sent to another queue only once. */
 int p4_switch_deflect(p4_switch *sw, p4_packet *packet);
 
+/* Whether the program has code that runs when a queue changes; its environment then has to call the function below. */
+int p4_switch_watches_queues(const p4_switch *sw);
+
+/* A queue of a port has this many cells, now that `packet` has entered or left it. */
+void p4_switch_queue_changed(p4_switch *sw, const p4_packet *packet, uint32_t queue, uint32_t cells, p4_tick now);
+
 /* Frees a packet that will not be transmitted, for instance after a drop-tail loss. */
 void p4_packet_free(p4_switch *sw, p4_packet *packet);
 

@@ -87,6 +87,17 @@ int p4_switch_deflect(p4_switch *sw, p4_packet *packet)
     return 0;
 }
 
+int p4_switch_watches_queues(const p4_switch *sw)
+{
+    (void)sw;
+    return 0;
+}
+
+void p4_switch_queue_changed(p4_switch *sw, const p4_packet *packet, uint32_t queue, uint32_t cells, p4_tick now)
+{
+    (void)sw, (void)packet, (void)queue, (void)cells, (void)now;
+}
+
 void p4_switch_prefetch(const p4_switch *sw) { (void)sw; }
 void p4_switch_prefetch_tables(const p4_switch *sw) { (void)sw; }
 const p4_env *p4_switch_get_env(const p4_switch *sw) { return &sw->env; }

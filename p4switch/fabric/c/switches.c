@@ -95,6 +95,12 @@ static int env_stop_queue(void *ctx, uint32_t port, uint32_t queue, int stopped)
     return out != NULL;
 }
 
+void net_queue_changed(tm_port *port, const p4_packet *packet, uint32_t queue, uint32_t cells)
+{
+    const node *at = net_port_of(port)->node;
+    p4_switch_queue_changed(at->sw, packet, queue, cells, tm_ticks(&at->tm, at->net->now));
+}
+
 static void env_trace(void *ctx, const p4_trace_event *event)
 {
     node *at = ctx;

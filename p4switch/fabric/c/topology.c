@@ -135,6 +135,7 @@ node *net_add_node(net *n, p4_switch *sw)
     if (sw) {
         p4_env env;
         at->tm.packet_bytes = p4_switch_packet_bytes(sw);
+        at->tm.changed = p4_switch_watches_queues(sw) ? net_queue_changed : NULL;
         at->before = *p4_switch_get_counts(sw);
         at->env_before = *p4_switch_get_env(sw);
         net_env_init(at, &env);

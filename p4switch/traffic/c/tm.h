@@ -144,6 +144,8 @@ typedef struct tm_switch {
     uint64_t used_bytes, headroom_used_bytes, max_bytes;
     tm_class *xoff;
     void (*wake)(tm_port *port);
+    /* called when `packet` has entered or left a queue, which now has this many cells; NULL: nobody is interested */
+    void (*changed)(tm_port *port, const p4_packet *packet, uint32_t queue, uint32_t cells);
 } tm_switch;
 
 static inline uint32_t tm_priority(const p4_packet *p)

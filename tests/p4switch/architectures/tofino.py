@@ -66,9 +66,52 @@ BLOCKS = {
     "EGRESS": "apply {}",
 }
 
+GHOST = """\
+Register<bit<32>, bit<11>>(2048) lengths;
+Register<bit<32>, bit<1>>(2) updates;
+Register<bit<32>, bit<1>>(1) pipes;
+control Ghost(in ghost_intrinsic_metadata_t queue) {
+    RegisterAction<bit<32>, bit<11>, bit<32>>(lengths) keep = {
+        void apply(inout bit<32> value) { value = (bit<32>) queue.qlength; }
+    };
+    RegisterAction<bit<32>, bit<1>, bit<32>>(updates) count = {
+        void apply(inout bit<32> value) { value = value + 1; }
+    };
+    RegisterAction<bit<32>, bit<1>, bit<32>>(pipes) note = {
+        void apply(inout bit<32> value) { value = (bit<32>) queue.pipe_id; }
+    };
+    apply { keep.execute(queue.qid); count.execute(queue.ping_pong); note.execute(0); }
+}
+"""
+WITH_DEPTHS = {
+    "INGRESS_PARSER": f"{START} packet.extract(hdr.h); packet.extract(hdr.wide); transition accept; }}",
+    "INGRESS": """
+    RegisterAction<bit<32>, bit<11>, bit<32>>(lengths) look = {
+        void apply(inout bit<32> value, out bit<32> result) { result = value; }
+    };
+    apply {
+        tm.ucast_egress_port = (bit<9>) hdr.h.value;
+        tm.qid = hdr.h.kind[6:0];
+        hdr.wide.a = look.execute(hdr.h.value[6:3] ++ hdr.h.value[2:0] ++ hdr.h.kind[3:0]);
+    }""",
+    "EGRESS_PARSER": (
+        "state start { packet.extract(intrinsic); packet.extract(hdr.h); packet.extract(hdr.wide); transition accept; }"
+    ),
+    "EGRESS": "apply { hdr.wide.b = (bit<32>) intrinsic.enq_qdepth; }",
+}
+"""Blocks for GHOST, by which a packet tells the depth of its queue, as ingress has read it and as egress has it."""
+
 
 def write(folder: Path, **blocks: str) -> Path:
     return filled(folder, SKELETON, BLOCKS, blocks)
+
+
+def write_with_ghost(folder: Path, ghost: str, **blocks: str) -> Path:
+    """Write a program for T2NA with `ghost`: its control Ghost, and objects that all blocks share."""
+    path = write(folder, **blocks)
+    text = path.read_text().replace("struct headers {", f"{ghost}struct headers {{")
+    path.write_text(text.replace("EgressDeparse()) pipe;", "EgressDeparse(), Ghost()) pipe;"))
+    return path
 
 
 def compiled(folder: Path, arch: str = "tna", **blocks: str) -> Compiled:

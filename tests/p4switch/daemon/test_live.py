@@ -85,6 +85,25 @@ def test_a_chip_program_stops_a_queue_and_releases_it(tmp_path: Path) -> None:
     live.set_switch(None)
 
 
+def test_a_chip_programs_ghost_thread_knows_the_queue(tmp_path: Path) -> None:
+    path = tofino.write_with_ghost(tmp_path, tofino.GHOST, **tofino.WITH_DEPTHS)
+    module = daemon.load()
+    live = module.Live()
+    for port in (8, 16):
+        live.add_port(port, None)
+    live.set_port(16, 1_000_000, 0)
+    live.set_switch(module.Switch(str(build(compile_program(path, arch="t2na").program))))
+    for _ in range(4):
+        live.inject(8, bytes([5, 16]).ljust(160, b"\0"))
+    live.start()
+    got: list[bytes] = []
+    wait_until(lambda: got.extend(live.take(0.1)) or len(got) >= 4)
+    assert [int.from_bytes(data[2:6], "big") for data in got] == [0, 0, 2, 4]
+    assert all(data[2:6] == data[6:10] for data in got)
+    live.stop()
+    live.set_switch(None)
+
+
 def test_what_is_held_stays_on_its_link_and_in_the_counters() -> None:
     module = daemon.load()
     live = module.Live()

@@ -9,7 +9,7 @@ import pytest
 from p4switch.fit import load, measure
 from p4switch.sources import SOURCE_DIRECTORY
 from tests.p4switch.architectures import test_psa as psa
-from tests.p4switch.architectures.tofino import write
+from tests.p4switch.architectures.tofino import write, write_with_ghost
 
 STAGES12 = load("stages12")
 ECN = SOURCE_DIRECTORY / "ecn.p4"
@@ -84,3 +84,28 @@ def test_copies_of_a_replication_engine_are_found(tmp_path: Path) -> None:
 
 def test_a_psa_program_is_measured(tmp_path: Path) -> None:
     assert measure(psa.write(tmp_path)).fit(STAGES12).fits
+
+
+def test_the_ghost_thread_uses_a_register_beside_packets(tmp_path: Path) -> None:
+    """It has the stages of ingress and of egress; a register that both of these use is in a stage of one of them."""
+    ghost = """
+        Register<bit<32>, bit<1>>(1) lengths;
+        control Ghost(in ghost_intrinsic_metadata_t queue) {
+            RegisterAction<bit<32>, bit<1>, bit<32>>(lengths) keep = {
+                void apply(inout bit<32> value) { value = (bit<32>) queue.qlength; }
+            };
+            apply { keep.execute(0); }
+        }
+    """
+    looks = """
+        RegisterAction<bit<32>, bit<1>, bit<32>>(lengths) look = {
+            void apply(inout bit<32> value, out bit<32> result) { result = value; }
+        };
+        apply { hdr.wide.a = look.execute(0); tm.ucast_egress_port = 2; }
+    """
+    alone, both = (
+        measure(write_with_ghost(tmp_path, ghost, INGRESS=looks, **more), arch="t2na").fit(load("stages20"))
+        for more in ({}, {"EGRESS": looks.replace("tm.ucast_egress_port = 2;", "")})
+    )
+    assert [finding.rule for finding in alone.findings] == []
+    assert "register-pipelines" in [finding.rule for finding in both.findings]

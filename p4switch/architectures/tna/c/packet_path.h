@@ -620,6 +620,39 @@ static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
     leave(sw, p, frame, sent);
 }
 
+/* --- ghost thread --------------------------------------------------------------------------------------------------- */
+
+#if HAS_WATCHER
+#define QLENGTH_MAX 0x3ffff
+
+/* The number of a port's queue among all queues of its pipe: as for advanced flow control, a MAC has 8 ports with 16
+ * queues each. */
+static uint32_t queue_of_pipe(uint32_t port, uint32_t queue)
+{
+    enum { QUEUES = 16, QUEUES_OF_MAC = 128 };
+    return (port >> 3 & 15) * QUEUES_OF_MAC + min32((port & 7) * QUEUES + queue, QUEUES_OF_MAC - 1);
+}
+
+/* Runs the ghost thread for both values of ping_pong, since a program keeps a copy of its registers for each. */
+static void queue_changed(p4_switch *sw, const p4_packet *packet, uint32_t queue, uint32_t cells, p4_tick now)
+{
+    uint32_t port = packet->egress_port, number = queue_of_pipe(port, queue);
+    for (uint32_t ping_pong = 0; ping_pong < 2; ping_pong++) {
+        phv *p = packet_new(sw, packet->frame);
+        uint8_t bytes[4];
+        p4_st32(bytes, ping_pong << 31 | min32(cells, QLENGTH_MAX) << 13 | number << 2 | (port >> 7 & 3));
+        p->now = now;
+        NUMBER(p, ((const phv *)(const void *)packet)->number, ((const phv *)(const void *)packet)->copy);
+        set_watched(p, bytes);
+        NOTE(p);
+        TRACE(P4_TRACE_PIPELINE, P4_NO_POINT, 2, 0, NULL, 0);
+        run_ghost(sw, p);
+        TRACE(P4_TRACE_PIPELINE, P4_NO_POINT, 2, 1, NULL, 0);
+        packet_release(p);
+    }
+}
+#endif
+
 static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
 {
     phv *p = (phv *)(void *)packet;
