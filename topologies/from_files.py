@@ -18,7 +18,7 @@ from typing import Literal
 
 from p4switch.errors import UserError
 from topologies.model import Builder, Topology
-from topologies.nic_switches import ON_BOARD_DELAY_NS
+from topologies.nic_switches import ON_BOARD_DELAY_NS, nic_switch_name
 from topologies.registry import TopologyParameters
 
 MOST_NODES = 1 << 18
@@ -129,7 +129,7 @@ def assembled(kind: str, where: str, network: FileNetwork, parameters: FileTopol
             raise UserError(f"{where}: switch {name} has no way to a host; expected one network")
         builder.switch(name, tiers[name])
     several = [name for name in network.hosts if len(uplinks[name]) > 1]
-    bonds = {name: builder.switch(f"nic-{name}", 0) for name in several if parameters.several_links == "bond"}
+    bonds = {name: builder.switch(nic_switch_name(name), 0) for name in several if parameters.several_links == "bond"}
     servers = {} if bonds or not several else {name: _nics(name, len(uplinks[name])) for name in network.hosts}
     # First the first NICs of all servers, since consecutive ones are on the same switch.
     most = max(map(len, servers.values()), default=0)

@@ -16,6 +16,31 @@ NETWORK_PORT = 2
 ON_BOARD_DELAY_NS = 10
 
 
+def nic_switch_name(host: str) -> str:
+    """Return the name of the switch in a host's NIC, or before the links of its bond."""
+    return f"nic-{host}"
+
+
+def link_ends(topology: Topology, name: str) -> set[str]:
+    """Return the nodes at which the links of a node end.
+
+    Parameters
+    ----------
+    topology
+        Network.
+    name
+        Name of a switch, a host or a server.
+
+    Returns
+    -------
+    set[str]
+        The node itself, the NICs of a server, and the switch in a host's NIC.
+    """
+    found = {name, *(topology.hosts[nic].name for nic in topology.servers.get(name, ()))}
+    switches = map(nic_switch_name, found & topology.host_by_name.keys())
+    return found | (set(switches) & topology.switch_by_name.keys())
+
+
 def with_nic_switches(topology: Topology) -> Topology:
     """Return the network with a switch `nic-<host>` in each host's link.
 
@@ -29,7 +54,7 @@ def with_nic_switches(topology: Topology) -> Topology:
         if host is None:
             links.append(link)
             continue
-        nic = Switch(f"nic-{host}", len(switches) + 1, 0)
+        nic = Switch(nic_switch_name(host), len(switches) + 1, 0)
         switches.append(nic)
         if link.a == host:
             links.append(replace(link, a=nic.name, a_port=NETWORK_PORT))
@@ -39,5 +64,5 @@ def with_nic_switches(topology: Topology) -> Topology:
         links.append(replace(on_board, framing_bytes=link.framing_bytes))
     groups = dict(topology.route_groups)
     if groups:
-        groups |= {f"nic-{host.name}": groups[topology.uplink(host).node] for host in topology.hosts}
+        groups |= {nic_switch_name(host.name): groups[topology.uplink(host).node] for host in topology.hosts}
     return replace(topology, switches=tuple(switches), links=tuple(links), route_groups=groups)

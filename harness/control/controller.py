@@ -49,6 +49,7 @@ from topologies import Switch, Topology, routes
 from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Neighbour
+from topologies.nic_switches import nic_switch_name
 from topologies.routing import BaseRtts, departures
 
 _INSERT, _MODIFY = p4runtime_pb2.Update.INSERT, p4runtime_pb2.Update.MODIFY
@@ -118,7 +119,7 @@ def _port_base_rtts_ns(topology: Topology, switch: Switch, rtts: BaseRtts | None
     found = {}
     for port, there in topology.ports[switch.name].items():
         host = hosts.get(there.node)
-        if host is None and beside is not None and switch.name == f"nic-{beside.name}":
+        if host is None and beside is not None and switch.name == nic_switch_name(beside.name):
             host = beside
         found[port] = rtts.filling[None if host is None else rtts.kinds[host.index]]
     return found

@@ -33,6 +33,7 @@ from topologies import Host, Topology
 from topologies.collectives import CollectiveGroup
 from topologies.collectives import trees as collective_trees
 from topologies.groups import Group
+from topologies.nic_switches import link_ends
 from topologies.routing import BaseRtts
 
 DEFAULT_LIMIT_NS = 1_000_000_000  # limit of a run whose scenario sets none; longer than any run should take
@@ -481,7 +482,7 @@ def link_changes(topology: Topology, events: Sequence[LinkEvent]) -> list[LinkCh
                 rate_bps = max(1, round(event.rate_fraction * topology.links[number].rate_bps))
             direction: Literal[0, 1] | None = None
             if event.towards is not None:
-                direction = 0 if event.towards == topology.links[number].b else 1
+                direction = 0 if topology.links[number].b in link_ends(topology, event.towards) else 1
             change = LinkChange(event.time_ns, number, up, rate_bps, event.delay_ns, event.loss, direction)
             if change != LinkChange(event.time_ns, number):
                 found.append(change)
@@ -493,18 +494,25 @@ def _links_of(topology: Topology, index: int, event: LinkEvent) -> list[int]:
     where = f"events.{index}"
     if event.link is not None:
         a, b = event.link
-        found = [i for i, link in enumerate(topology.links) if {link.a, link.b} == {a, b}]
+        at_a, at_b = link_ends(topology, a), link_ends(topology, b)
+        found = [
+            i
+            for i, link in enumerate(topology.links)
+            if (link.a in at_a and link.b in at_b) or (link.a in at_b and link.b in at_a)
+        ]
         if event.parallel >= len(found):
             raise UserError(
                 f"{where}: there is no link {a} - {b} with number {event.parallel} in topology "
                 f"{topology.name!r}, which has {len(found)} between them"
             )
         return [found[event.parallel]]
-    key, known = ("switch", topology.switch_by_name) if event.host is None else ("host", topology.host_by_name)
-    name = event.switch or event.host or ""
+    key, name, known = "switch", event.switch or "", {*topology.switch_by_name}
+    if event.host is not None:
+        key, name, known = "host", event.host, {*topology.servers, *topology.host_by_name}
     if name not in known:
         raise UserError(f"{where}.{key}: topology {topology.name!r} has none called {name!r}; {suggest(name, known)}")
-    return [i for i, link in enumerate(topology.links) if name in (link.a, link.b)]
+    nodes = {topology.hosts[nic].name for nic in topology.servers.get(name, ())} or {name}
+    return [i for i, link in enumerate(topology.links) if not nodes.isdisjoint((link.a, link.b))]
 
 
 def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -198,11 +198,12 @@ class LinkEvent(Table):
     """
 
     time_ns: Nanoseconds = 0  # time of the event
-    # The names of the nodes at the ends of a link; instead of `switch` and `host`.
+    # The names of the nodes at the ends of a link; instead of `switch` and `host`. The name of a
+    # server or of a bond stands for its NICs.
     link: Annotated[list[str], Field(min_length=2, max_length=2)] | None = None
     parallel: Annotated[int, Field(ge=0)] = 0  # number among several links between the two
     switch: str | None = None  # name of a switch: all its links
-    host: str | None = None  # name of a host: all its links
+    host: str | None = None  # name of a host or a server: all its links
     # true: up; false: down. A link is down as long as one of its own events, or one of a node at
     # its ends, keeps it down.
     up: bool | None = None

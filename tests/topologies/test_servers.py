@@ -124,3 +124,34 @@ def test_what_servers_cannot_have_is_told(tmp_path: Path) -> None:
         topologies.build("multi-plane", {"of": {}})
     with pytest.raises(UserError, match=r"topology\.of\.kk"):
         topologies.build("multi-plane", {"of": {"name": "fat-tree", "kk": 4}})
+
+
+def event_links(run: Run) -> list[set[str]]:
+    return [{link.a, link.b} for link in (run.topology.links[change.link] for change in run.link_changes())]
+
+
+def test_events_name_servers_and_bonds_as_the_file_does(tmp_path: Path) -> None:
+    events = [{"link": ["h0", "s4"], "up": False}, {"host": "h1", "up": False}]
+    run = planned(tmp_path, of_file(tmp_path), workload={"name": "permutation"}, events=events)
+    assert event_links(run) == [{"h0.1", "s4"}, {"h1.0", "s4"}, {"h1.1", "s3"}]
+    bond = of_file(tmp_path, several_links="bond")
+    events[0] |= {"rate_bps": 1e9, "towards": "h0"}
+    run = planned(tmp_path, bond, workload={"name": "permutation"}, events=events)
+    assert event_links(run) == [{"nic-h0", "s4"}, {"nic-h1", "h1"}]
+    (change, _) = run.link_changes()
+    link = run.topology.links[change.link]
+    assert (link.a, link.b)[change.direction or 0] == "s4"  # which sends towards h0
+    with pytest.raises(UserError, match=r"events.0.host: topology 'ns3' has none called 'h7'; expected one of h0, h0\.0, h0\.1, h1, "):
+        planned(tmp_path, of_file(tmp_path), workload={"name": "permutation"}, events=[{"host": "h7", "up": True}])
+
+
+def test_a_bond_goes_on_with_the_links_that_are_up(tmp_path: Path) -> None:
+    """Both ends of a bond and the other switches take the failed link out of their groups."""
+    (tmp_path / "flow.txt").write_text("8\n" + "0 1 3 100 200000 0\n" * 4 + "1 0 3 100 200000 0\n" * 4)
+    events = [{"time_ns": 20_000, "link": ["h0", "s4"], "up": False}]
+    tables = {"workload": {"name": "ns3", "file": "flow.txt"}, "events": events, "reroute_after_ns": 10_000}
+    bond = planned(tmp_path, of_file(tmp_path, several_links="bond"), **tables)
+    recording = VirtualWorld(bond).run()
+    assert recording.ended == "done"
+    nics = VirtualWorld(planned(tmp_path, of_file(tmp_path), **tables, limit_ns=5_000_000)).run()
+    assert 0 < sum(flow.completed_ns < 0 for flow in nics.flows) < 8  # a flow stays on its NIC
