@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p4switch.architectures import core
-from p4switch.architectures.extern import Extern, ExternType
+from p4switch.architectures.extern import Extern, ExternType, KeyMasks
 from p4switch.architectures.front_panel import FrontPanel
 from p4switch.architectures.package import Package
 from p4switch.registry import Registry
@@ -67,6 +67,8 @@ class Architecture:
     """Obsolete names, members as `TYPE.MEMBER`, and their replacements."""
     front_panel: FrontPanel | None = None
     """Numbering of a network's ports in programs; None: ports count from 1."""
+    key_masks: str = ""
+    """Type of the masks of tables' exact keys, `KeyMasks`; empty: there are none."""
     clock_hz: int = 0
     """Clock of a chip's pipelines, which limits the rates of its meters; 0: there is none."""
 
@@ -79,6 +81,14 @@ class Architecture:
         """Return the type of that name, if the architecture has one."""
         found = self.extern(name)
         return found() if found is not None and issubclass(found, ExternType) else None
+
+    def masks_of(self, table: ast.TableDecl) -> KeyMasks | None:
+        """Return the type of a table's key masks, if it has any."""
+        kind = self.extern_type(self.key_masks) if self.key_masks else None
+        if not isinstance(kind, KeyMasks):
+            return None
+        given = [a.tokens for a in table.annotations if a.name == kind.annotation]
+        return kind if ["1"] in given else None
 
     def package(self, decl: ast.PackageDecl) -> type[Package] | None:
         """Return the package that `decl` declares, if the architecture has it."""

@@ -90,3 +90,18 @@ class ExternType(Extern):
 
     def extend(self, extern: ExternObject, table: Table, schema: Schema) -> None:
         """Extend the data of a table that has the object as a property."""
+
+
+class KeyMasks(ExternType):
+    """Masks of a table's exact keys, which the control plane may change: an object that an annotation creates."""
+
+    annotation: ClassVar[str]
+    """Annotation of tables that have masks; its argument is 1."""
+
+    @abstractmethod
+    def declare_for(self, table: ir.Table, to: Lowering) -> None:
+        """Add the masks of a table, whose keys are known, to the program."""
+
+    @abstractmethod
+    def masked(self, table: ir.Table, number: int, value: ir.Expr, to: Lowering) -> ir.Expr:
+        """Return the value of a table's key with this number, masked."""

@@ -41,6 +41,8 @@ class Keys:
     def __init__(self, info: Json) -> None:
         self._name = info["name"]
         self._fields = {f["id"]: f for f in info["key"] if f["id"] != Id.MATCH_PRIORITY}
+        self.masks: dict[int, int] = {}
+        """Masks of exact fields by their ids, where they are not all ones."""
         self._has_priority = any(f["id"] == Id.MATCH_PRIORITY for f in info["key"])
 
     def decode(self, key: Message) -> tuple[list[Message], int]:
@@ -74,7 +76,8 @@ class Keys:
             invalid(f"{where}: {given.WhichOneof('match_type') or 'no value'}; expected {kind}")
         whole = (1 << width) - 1
         if kind == "exact":
-            match.exact.value = canonical(number(given.exact.value, width, where))
+            mask = self.masks.get(info["id"], whole)
+            match.exact.value = canonical(number(given.exact.value, width, where) & mask)
         elif kind == "ternary":
             mask = number(given.ternary.mask, width, where)
             if not mask:

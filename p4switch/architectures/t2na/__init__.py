@@ -31,6 +31,7 @@ T2NA = Architecture(
     tuple(fixed_tables("tf2", _SESSIONS)),
     pads_headers=True,
     front_panel=FrontPanel(pipes=4, first=8, count=64),
+    key_masks="KeyMasks",
     clock_hz=999_999_973,
 )
 ARCHITECTURES.add(T2NA.name, T2NA)

@@ -57,6 +57,7 @@ TNA = Architecture(
     tuple(fixed_tables("tf1", _SESSIONS)),
     pads_headers=True,
     front_panel=FrontPanel(pipes=4, first=0, count=64, reserved=1),
+    key_masks="KeyMasks",
     clock_hz=1_271_000_054,
 )
 ARCHITECTURES.add(TNA.name, TNA)

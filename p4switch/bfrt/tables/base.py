@@ -58,8 +58,6 @@ class Table(ABC):
         self.name: str = info["name"]
         self.id: int = info["id"]
         self.operations: list[str] = info["supported_operations"]
-        kinds = (self.offers.get(name) for name in [*info["attributes"], *self.always])
-        self.attributes: dict[str, Attribute] = {kind.kind: kind(self) for kind in kinds if kind is not None}
         self._info = info
         self._ids = ids
         self._handles: dict[bytes, int] = {}
@@ -68,6 +66,8 @@ class Table(ABC):
         self._known: dict[bytes, dict[int, bytes]] = {}
         """Counts of each key, by field, as they were last read from the hardware or written."""
         self._data = {f["id"]: f for data in info["data"] for f in data.get("oneof", [data.get("singleton")])}
+        kinds = (self.offers.get(name) for name in [*info["attributes"], *self.always])
+        self.attributes: dict[str, Attribute] = {kind.kind: kind(self) for kind in kinds if kind is not None}
 
     def _p4_id(self, kind: str, name: str = "") -> int:
         """Return P4Info's id of the object behind the table, or of another object with a given name."""
@@ -149,7 +149,7 @@ class Table(ABC):
         unknown = [f.field_id for f in entry.data.fields if f.field_id not in self.data_ids()]
         if unknown:
             invalid(f"{self.name}: no data field has the id {unknown[0]}")
-        found = self.find(self._by_key(entry), state)
+        found = self._with_action(entry, self.find(self._by_key(entry), state))
         if self._counts and not entry.is_default_entry:
             (self._know_read if flags.from_hw else self._as_known)(found)
         wanted = {f.field_id for f in entry.data.fields}
@@ -166,6 +166,17 @@ class Table(ABC):
         if not found and value is not None:
             not_found(f"{self.name}: the entry does not exist")
         return found
+
+    def _with_action(self, query: Message, found: list[Message]) -> list[Message]:
+        """Return the entries that have the action of a query, if it has one.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT) if a single requested entry has another action.
+        """
+        action = query.data.action_id
+        kept = [each for each in found if action in (0, each.data.action_id)]
+        if found and not kept and query.WhichOneof("value") is not None:
+            invalid(f"{self.name}: the entry has another action than {action}")
+        return kept
 
     def check_read(self, entry: Message, pipe: int) -> None:
         """Refuse to read shared entries from a single pipe, and the other way round. Raises P4RuntimeError.

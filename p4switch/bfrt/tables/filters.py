@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.device import State
     from p4switch.p4runtime.profiles import Undo
 
-_MOST_NS = float(1 << 63)
+_PS_A_NS = 1000
+_MOST_NS = float((1 << 59) // _PS_A_NS)
 _WHOLE = 1 << 32
 """Probability 1 in a cell of `Wred`."""
 _NO_THRESHOLD = 0xFF000000
@@ -86,6 +87,10 @@ class Filter(ABC):
     def _whole(self, given: Mapping[str, Message], name: str, default: int) -> int:
         return decode(given[name], self._named[name], self._table) if name in given else default
 
+    def _time(self, given: Mapping[str, Message], name: str, default_ps: int) -> int:
+        """Return a time in picoseconds."""
+        return round(self._float(given, name, 0.0, _MOST_NS) * _PS_A_NS) if name in given else default_ps
+
     def _float(self, given: Mapping[str, Message], name: str, default: float, most: float) -> float:
         if name not in given:
             return default
@@ -96,7 +101,7 @@ class Filter(ABC):
 
 
 class Lpf(Filter):
-    """Low-pass filter: of a rate, or of samples. Its time constants are whole nanoseconds, rounded down."""
+    """Low-pass filter: of a rate, or of samples."""
 
     extern, prefix = "Lpf", "$LPF_SPEC_"
     _RATE, _SAMPLE = 0, 1  # indices of the choices of the type
@@ -104,8 +109,8 @@ class Lpf(Filter):
     def _take(self, given: Mapping[str, Message], cell: dict[str, int]) -> None:
         kind = self._whole(given, "TYPE", self._RATE if cell["rate"] else self._SAMPLE)
         cell["rate"] = int(kind == self._RATE)
-        for name, member in (("GAIN_TIME_CONSTANT_NS", "gain_ns"), ("DECAY_TIME_CONSTANT_NS", "decay_ns")):
-            cell[member] = int(self._float(given, name, cell[member], _MOST_NS))
+        for name, member in (("GAIN_TIME_CONSTANT_NS", "gain_ps"), ("DECAY_TIME_CONSTANT_NS", "decay_ps")):
+            cell[member] = self._time(given, name, cell[member])
         cell["scale"] = self._whole(given, "OUT_SCALE_DOWN_FACTOR", cell["scale"])
         if cell["scale"] > 31:
             invalid(f"{self._table}: OUT_SCALE_DOWN_FACTOR: {cell['scale']}; expected at most 31")
@@ -113,8 +118,8 @@ class Lpf(Filter):
     def _values(self, cell: Mapping[str, int]) -> dict[str, int | float]:
         return {
             "TYPE": self._RATE if cell["rate"] else self._SAMPLE,
-            "GAIN_TIME_CONSTANT_NS": float(cell["gain_ns"]),
-            "DECAY_TIME_CONSTANT_NS": float(cell["decay_ns"]),
+            "GAIN_TIME_CONSTANT_NS": cell["gain_ps"] / _PS_A_NS,
+            "DECAY_TIME_CONSTANT_NS": cell["decay_ps"] / _PS_A_NS,
             "OUT_SCALE_DOWN_FACTOR": cell["scale"],
         }
 
@@ -125,7 +130,7 @@ class Wred(Filter):
     extern, prefix = "Wred", "$WRED_SPEC_"
 
     def _take(self, given: Mapping[str, Message], cell: dict[str, int]) -> None:
-        cell["constant_ns"] = int(self._float(given, "TIME_CONSTANT_NS", cell["constant_ns"], _MOST_NS))
+        cell["constant_ps"] = self._time(given, "TIME_CONSTANT_NS", cell["constant_ps"])
         cell["least"] = self._whole(given, "MIN_THRESH_CELLS", cell["least"])
         cell["most"] = self._whole(given, "MAX_THRESH_CELLS", cell["most"])
         if cell["least"] > cell["most"]:
@@ -135,7 +140,7 @@ class Wred(Filter):
 
     def _values(self, cell: Mapping[str, int]) -> dict[str, int | float]:
         return {
-            "TIME_CONSTANT_NS": float(cell["constant_ns"]),
+            "TIME_CONSTANT_NS": cell["constant_ps"] / _PS_A_NS,
             "MIN_THRESH_CELLS": cell["least"] if cell["enabled"] else _NO_THRESHOLD,
             "MAX_THRESH_CELLS": cell["most"] if cell["enabled"] else _NO_THRESHOLD,
             "MAX_PROBABILITY": cell["probability"] / _WHOLE,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from p4switch.bfrt.aging import NS_A_MS, IdleTimeout
 from p4switch.bfrt.attributes import Attribute
 from p4switch.bfrt.fields import Id, Json
+from p4switch.bfrt.key_masks import DynamicKeyMask
 from p4switch.bfrt.keys import Keys
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables.actions import Actions
@@ -31,16 +32,24 @@ class MatchTable(Table):
     """Match-action tables, with actions, or with members and groups of action profiles."""
 
     takes = Table.takes | {_Update.DELETE}
-    offers: ClassVar[Mapping[str, type[Attribute]]] = {**Table.offers, "IdleTimeout": IdleTimeout}
+    offers: ClassVar[Mapping[str, type[Attribute]]] = {
+        **Table.offers, "IdleTimeout": IdleTimeout, "DynamicKeyMask": DynamicKeyMask
+    }  # fmt: skip
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        self.keys = Keys(info)
         super().__init__(info, ids)
-        self._keys = Keys(info)
         self._actions = Actions(self.name, info, ids)
         self.table_id = self._p4_id("table")
         self._has_counter = any(ident in self._data for ident in COUNTS)
         self._direct = DirectCells(self.name, self.table_id, self._data)
         self._is_indirect = Id.ACTION_MEMBER_ID in self._data
+
+    @property
+    def key_infos(self) -> list[Json]:
+        """The key fields in `bf-rt.json`."""
+        infos: list[Json] = self._info["key"]
+        return infos
 
     def _query(self) -> Message:
         query = p4runtime_pb2.TableEntry(table_id=self.table_id)
@@ -53,7 +62,7 @@ class MatchTable(Table):
     def _found(self, key: Message, state: State) -> Message | None:
         """Return P4Runtime's entry with a key, if it exists."""
         query = self._query()
-        matches, query.priority = self._keys.decode(key)
+        matches, query.priority = self.keys.decode(key)
         query.match.extend(matches)
         wanted = {m.field_id: m for m in matches}
         found = read_p4(state, "table_entry", query)
@@ -63,7 +72,7 @@ class MatchTable(Table):
         """Write an entry; MODIFY keeps fields that are not given."""
         if kind == _Update.DELETE:
             made = p4runtime_pb2.TableEntry(table_id=self.table_id)
-            matches, made.priority = self._keys.decode(entry.key)
+            matches, made.priority = self.keys.decode(entry.key)
             made.match.extend(matches)
             return write_p4(state, P4Update.DELETE, "table_entry", made)
         old = None if kind == _Update.INSERT else self._found(entry.key, state)
@@ -87,7 +96,7 @@ class MatchTable(Table):
 
         Fields that match any value are included, and bits outside of masks are 0.
         """
-        return self._keys.encode(*self._keys.decode(key))
+        return self.keys.encode(*self.keys.decode(key))
 
     @property
     def _idle(self) -> IdleTimeout | None:
@@ -139,13 +148,13 @@ class MatchTable(Table):
     def key_alone(self, entry: Message) -> Message:
         """Return an entry that has only the key of a P4Runtime entry."""
         alone = bfruntime_pb2.TableEntry(table_id=self.id)
-        alone.key.CopyFrom(self._keys.encode(entry.match, entry.priority))
+        alone.key.CopyFrom(self.keys.encode(entry.match, entry.priority))
         return alone
 
     def _made(self, entry: Message, old: Message | None, state: State) -> Message:
         """Return the P4Runtime entry to be written."""
         made = p4runtime_pb2.TableEntry(table_id=self.table_id)
-        matches, made.priority = self._keys.decode(entry.key)
+        matches, made.priority = self.keys.decode(entry.key)
         made.match.extend(matches)
         given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
         self._take_target(entry.data.action_id, given, made, state, old)
@@ -243,7 +252,7 @@ class MatchTable(Table):
         made = self._entry()
         made.is_default_entry = found.is_default_action
         if not found.is_default_action:
-            made.key.CopyFrom(self._keys.encode(found.match, found.priority))
+            made.key.CopyFrom(self.keys.encode(found.match, found.priority))
         kind = found.action.WhichOneof("type")
         if kind == "action":
             if self._actions.specs:

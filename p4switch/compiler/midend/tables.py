@@ -18,6 +18,7 @@ from p4switch.compiler.midend.values import Frame, Value
 from p4switch.compiler.walk import walk
 
 if TYPE_CHECKING:
+    from p4switch.architectures.extern import KeyMasks
     from p4switch.compiler.midend.lowering import Lowering
 
 
@@ -37,6 +38,7 @@ class TableObject:
     refs: list[ast.ActionRef] = field(default_factory=list)
     key_types: list[types.Type] = field(default_factory=list)
     computed: list[tuple[Value, ast.Expr]] = field(default_factory=list)  # keys to assign before each lookup
+    masks: KeyMasks | None = None
     profile: ExternObject | None = None
     counter: ExternObject | None = None
     meter: ExternObject | None = None
@@ -146,6 +148,10 @@ class Tables:
         table = self.table(binding.decl)
         for target, source in table.computed:
             self.low.copies.assign(target, self.low.expressions.scalar(source), source.pos)
+        for number, key in enumerate(table.ir.keys if table.masks is not None else ()):
+            assert table.masks is not None
+            masked = table.masks.masked(table.ir, number, key.target, self.low)
+            self.low.copies.assign(key.target, masked, table.decl.pos)
         if table.soft:
             wrapped: dict[ir.Block, ir.Block] = {}
             on = {label: self._unless_exited(target, wrapped) for label, target in on.items()}
@@ -214,6 +220,7 @@ class Tables:
         return table
 
     def _keys(self, table: TableObject) -> None:
+        table.masks = self.low.architecture.masks_of(table.decl)
         for i, expr, changes_later in self.low.expressions.in_order([key.expr for key in table.decl.keys]):
             key = table.decl.keys[i]
             t = self.low.type_of(expr)
@@ -226,11 +233,15 @@ class Tables:
             if key.match_kind == "selector":
                 self._selector_input(expr, scalar, changes_later, table)
                 continue
-            value, mask = self._key_target(expr, scalar, changes_later, table)
+            value, mask = self._key_target(expr, scalar, changes_later or table.masks is not None, table)
             kind = self.low.architecture.match_kinds.get(key.match_kind, key.match_kind)
             table.ir.keys.append(ir.Key(value, kind, name, mask))
             table.key_types.append(t)
         kinds = [key.match_kind for key in table.ir.keys]
+        if table.masks is not None:
+            if set(kinds) - {"exact"}:
+                raise self.low.error(table.decl, "a table with dynamic key masks has to have exact keys only")
+            table.masks.declare_for(table.ir, self.low)
         if kinds.count("lpm") > 1 and set(kinds) <= {"exact", "lpm"}:
             raise self.low.error(table.decl, "a table with more than one lpm key is not supported on this target")
 
@@ -241,7 +252,8 @@ class Tables:
 
         If the key has to be assigned to this place first, that is noted.
 
-        If the evaluation of a later key may change this one (`changes_later`), its value at its own evaluation is used.
+        If it changes after its evaluation (`changes_later`), by that of a later key or by a mask, it has a place of its
+        own.
         """
         fixed = not changes_later and not self.low.expressions.effects(node)
         if fixed and isinstance(node, ast.Binary) and node.op == "&":

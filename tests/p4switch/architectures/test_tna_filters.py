@@ -49,22 +49,22 @@ def results(made: Any, cell: int, value: int, now_ns: int) -> tuple[int, int]:
     return int.from_bytes(frame[2:6], "big"), int.from_bytes(frame[6:10], "big")
 
 
-def sample_of(value: float, x: float, elapsed_ns: int, gain_ns: int, decay_ns: int) -> float:
+def sample_of(value: float, x: float, elapsed_ns: int, gain_ns: float, decay_ns: float) -> float:
     return x + (value - x) * math.exp(-elapsed_ns / (gain_ns if x > value else decay_ns))
 
 
-def rate_of(value: float, x: float, elapsed_ns: int, gain_ns: int, decay_ns: int) -> float:
+def rate_of(value: float, x: float, elapsed_ns: int, gain_ns: float, decay_ns: float) -> float:
     elapsed_ns = max(1, elapsed_ns)
     return sample_of(value, x * decay_ns / elapsed_ns, elapsed_ns, gain_ns, decay_ns)
 
 
 @pytest.mark.parametrize(("step", "rate"), [(sample_of, 0), (rate_of, 1)])
-@pytest.mark.parametrize(("gain_ns", "decay_ns"), [(1_000, 1_000), (20_000, 3_000), (500, 1_000_000_000)])
+@pytest.mark.parametrize(("gain_ns", "decay_ns"), [(1_000, 1_000), (20_000, 3_000), (500, 1_000_000_000), (2.5, 0.75)])
 def test_a_filter_follows_what_comes_in(
-    tmp_path: Path, step: Callable[..., float], rate: int, gain_ns: int, decay_ns: int
+    tmp_path: Path, step: Callable[..., float], rate: int, gain_ns: float, decay_ns: float
 ) -> None:
     made = switch(tmp_path, INGRESS=BOTH)
-    cell = {"gain_ns": gain_ns, "decay_ns": decay_ns, "rate": rate}
+    cell = {"gain_ps": round(1000 * gain_ns), "decay_ps": round(1000 * decay_ns), "rate": rate}
     made.object_write("In.low_pass", 1, packed(Lpf, cell))
     expected, before = 0.0, 0
     for now in (0, 0, 1, 2, 100, 101, 4_000, 4_000, 50_000, 50_001, 9_000_000):
@@ -79,7 +79,8 @@ def test_a_filter_follows_what_comes_in(
 
 def test_a_rate_is_what_comes_in_during_the_time_constant(tmp_path: Path) -> None:
     made = switch(tmp_path, INGRESS=BOTH)
-    made.object_write("In.low_pass", 0, packed(Lpf, {"gain_ns": 10_000, "decay_ns": 10_000, "rate": 1, "scale": 2}))
+    cell = {"gain_ps": 10_000_000, "decay_ps": 10_000_000, "rate": 1, "scale": 2}
+    made.object_write("In.low_pass", 0, packed(Lpf, cell))
     for now in range(100, 200_100, 100):
         result, _ = results(made, 0, 50, now)
     assert result == 50 * 100 // 4
@@ -95,7 +96,7 @@ def test_a_cell_without_time_constants_gives_back_what_comes(tmp_path: Path) -> 
 def test_a_result_is_as_wide_as_the_number(tmp_path: Path) -> None:
     narrow = BOTH.replace("Lpf<bit<32>,", "Lpf<bit<8>,").replace("(bit<32>) hdr.h.value, hdr", "hdr.h.value, hdr")
     made = switch(tmp_path, INGRESS=narrow.replace("= low_pass", "= (bit<32>) low_pass"))
-    made.object_write("In.low_pass", 0, packed(Lpf, {"gain_ns": 1_000, "decay_ns": 1_000, "rate": 1}))
+    made.object_write("In.low_pass", 0, packed(Lpf, {"gain_ps": 1_000_000, "decay_ps": 1_000_000, "rate": 1}))
     assert results(made, 0, 100, 1)[0] == 100
     assert results(made, 0, 200, 2)[0] == 255
 
@@ -109,7 +110,7 @@ def test_red_drops_by_its_average(tmp_path: Path) -> None:
     assert {*verdicts[150]} == {*verdicts[255]} == {7}
     assert verdicts[100].count(7) / 2000 == pytest.approx(1 / 4, abs=0.04)
     assert verdicts[149].count(7) / 2000 == pytest.approx(0.495, abs=0.045)
-    made.object_write("In.red", 2, packed(Wred, half | {"constant_ns": 1000}))
+    made.object_write("In.red", 2, packed(Wred, half | {"constant_ps": 1_000_000}))
     assert [results(made, 2, 255, now)[1] for now in (100, 10_000)] == [3, 7]
 
 
@@ -132,7 +133,7 @@ def test_entries_have_filters_of_their_own(tmp_path: Path, arch: str) -> None:
         for kind in (1, 2):
             entry = made.table_add(f"In.{table}", [(bytes([kind]), b"")], 0, ("action", f"In.{action}", []))
             entries[table, kind] = entry
-    slow = packed(Lpf, {"gain_ns": 1_000, "decay_ns": 1_000})
+    slow = packed(Lpf, {"gain_ps": 1_000_000, "decay_ps": 1_000_000})
     made.object_write("In.low_pass", entries["averages", 1], slow)
     made.object_write("In.red", entries["verdicts", 2], packed(Wred, {"least": 100, "most": 100, "enabled": 1}))
     sent = [made.process(1, bytes([kind, 200]), 1_000) for kind in (1, 2, 3)]

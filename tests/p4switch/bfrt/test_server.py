@@ -204,6 +204,15 @@ def test_a_parameter_that_is_not_given_stays_with_the_same_action(client: Client
     assert [e["port"] for e in client.read(route(client, 7))] == [0]
 
 
+def test_a_read_may_ask_for_the_entries_with_an_action(client: Client) -> None:
+    client.write("INSERT", route(client, 7, action="send", port=3), route(client, 8, action="drop"))
+    assert [e["hdr.h.kind"][0] for e in client.read(client.entry(ROUTE, None, "send"))] == [7]
+    assert len(client.read(route(client, 8, action="drop"))) == 1
+    with pytest.raises(grpc.RpcError) as raised:
+        client.read(route(client, 8, action="send"))
+    assert "has another action" in errors(raised.value)[0][1]
+
+
 def test_what_comes_after_the_deadline_is_not_done(client: Client) -> None:
     batch = [route(client, kind, action="drop") for kind in (1, 2)]
     for atomicity in ("CONTINUE_ON_ERROR", "ROLLBACK_ON_ERROR"):

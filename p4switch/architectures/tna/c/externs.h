@@ -2,12 +2,13 @@
 
 /* exp(-elapsed / constant) in units of 2^-62. It uses integers only, so that every machine computes the same value. */
 #define P4_DECAY_BITS 62
-P4_UNUSED static uint64_t p4_decay(uint64_t elapsed_ns, uint64_t constant_ns)
+enum { PS_A_NS = 1000 };
+P4_UNUSED static uint64_t p4_decay(uint64_t elapsed_ns, uint64_t constant_ps)
 {
     const uint64_t one = (uint64_t)1 << P4_DECAY_BITS;
-    if (!constant_ns || elapsed_ns / constant_ns > 42) /* e^-43 is less than one unit */
+    if (!constant_ps || elapsed_ns > constant_ps / 23) /* e^-43 is less than one unit */
         return 0;
-    p4_u128 exponent = ((p4_u128)elapsed_ns << P4_DECAY_BITS) / constant_ns;
+    p4_u128 exponent = ((p4_u128)elapsed_ns * PS_A_NS << P4_DECAY_BITS) / constant_ps;
     int halvings = 0;
     for (; exponent > one; halvings++)
         exponent >>= 1;
@@ -27,27 +28,28 @@ P4_UNUSED static uint64_t p4_kept(uint64_t value, uint64_t decay)
 }
 
 /* Value of a low-pass filter that was at `value` and whose input is `in` for the elapsed time, in units of 2^-32. */
-P4_UNUSED static uint64_t p4_low_pass(uint64_t value, uint32_t in, uint64_t elapsed_ns, uint64_t gain_ns,
-                                      uint64_t decay_ns)
+P4_UNUSED static uint64_t p4_low_pass(uint64_t value, uint32_t in, uint64_t elapsed_ns, uint64_t gain_ps,
+                                      uint64_t decay_ps)
 {
     uint64_t goal = (uint64_t)in << 32;
     if (goal > value)
-        return goal - p4_kept(goal - value, p4_decay(elapsed_ns, gain_ns));
-    return goal + p4_kept(value - goal, p4_decay(elapsed_ns, decay_ns));
+        return goal - p4_kept(goal - value, p4_decay(elapsed_ns, gain_ps));
+    return goal + p4_kept(value - goal, p4_decay(elapsed_ns, decay_ps));
 }
 
 /* The same for a rate: `in` arrived during the elapsed time, which is at least 1 ns, and the value is the amount per
- * decay_ns. It is less than 2^32. */
-P4_UNUSED static uint64_t p4_rate_pass(uint64_t value, uint32_t in, uint64_t elapsed_ns, uint64_t gain_ns,
-                                       uint64_t decay_ns)
+ * decay_ps. It is less than 2^32. */
+P4_UNUSED static uint64_t p4_rate_pass(uint64_t value, uint32_t in, uint64_t elapsed_ns, uint64_t gain_ps,
+                                       uint64_t decay_ps)
 {
     enum { SPARE_BITS = 16 };
-    const uint64_t decay40 = decay_ns < (uint64_t)1 << 40 ? decay_ns : (uint64_t)1 << 40;
+    const uint64_t decay49 = decay_ps < (uint64_t)1 << 49 ? decay_ps : (uint64_t)1 << 49;
     const uint64_t ns = elapsed_ns ? elapsed_ns : 1;
-    int rises = ((p4_u128)in << 32) * decay40 / ns > value;
-    uint64_t decay = p4_decay(ns, rises ? gain_ns : decay_ns);
+    const uint64_t elapsed_ps = (ns < UINT64_MAX / PS_A_NS ? ns : UINT64_MAX / PS_A_NS) * PS_A_NS;
+    int rises = ((p4_u128)in << 32) * decay49 / elapsed_ps > value;
+    uint64_t decay = p4_decay(ns, rises ? gain_ps : decay_ps);
     p4_u128 share = (p4_u128)in * (((uint64_t)1 << P4_DECAY_BITS) - decay) >> SPARE_BITS;
-    p4_u128 sum = (share * decay40 / ns >> (P4_DECAY_BITS - 32 - SPARE_BITS)) + p4_kept(value, decay);
+    p4_u128 sum = (share * decay49 / elapsed_ps >> (P4_DECAY_BITS - 32 - SPARE_BITS)) + p4_kept(value, decay);
     return sum < UINT64_MAX ? (uint64_t)sum : UINT64_MAX;
 }
 
@@ -55,7 +57,7 @@ P4_UNUSED static uint64_t p4_rate_pass(uint64_t value, uint32_t in, uint64_t ela
 P4_UNUSED static uint64_t p4_whole(uint64_t value) { return (value >> 32) + (value >> 31 & 1); }
 
 /* Feeds a number to the cell of an Lpf and returns the result. */
-#define P4_LPF(cell, in, now_ns)                                                                                          ((cell).value = ((cell).rate ? p4_rate_pass : p4_low_pass)((cell).value, in, (now_ns) - (cell).since_ns,                                                                        (cell).gain_ns, (cell).decay_ns),                          (cell).since_ns = (now_ns), p4_whole((cell).value) >> ((cell).scale & 31))
+#define P4_LPF(cell, in, now_ns)                                                                                          ((cell).value = ((cell).rate ? p4_rate_pass : p4_low_pass)((cell).value, in, (now_ns) - (cell).since_ns,                                                                        (cell).gain_ps, (cell).decay_ps),                          (cell).since_ns = (now_ns), p4_whole((cell).value) >> ((cell).scale & 31))
 
 /* Whether a packet is dropped at this average depth, which like the probability is in units of 2^-32. */
 P4_UNUSED static int p4_red(p4_switch *sw, uint64_t average, uint32_t least, uint32_t most, uint64_t probability)
@@ -70,7 +72,7 @@ P4_UNUSED static int p4_red(p4_switch *sw, uint64_t average, uint32_t least, uin
 }
 
 /* Feeds a depth to the cell of a Wred and returns whether the packet is dropped. */
-#define P4_WRED(cell, in, now_ns)                                                                                         ((cell).value = p4_low_pass((cell).value, in, (now_ns) - (cell).since_ns, (cell).constant_ns, (cell).constant_ns),     (cell).since_ns = (now_ns),                                                                                           (cell).enabled && p4_red(sw, (cell).value, (cell).least, (cell).most, (cell).probability))
+#define P4_WRED(cell, in, now_ns)                                                                                         ((cell).value = p4_low_pass((cell).value, in, (now_ns) - (cell).since_ns, (cell).constant_ps, (cell).constant_ps),     (cell).since_ns = (now_ns),                                                                                           (cell).enabled && p4_red(sw, (cell).value, (cell).least, (cell).most, (cell).probability))
 
 /* Subtracts the bytes from `from` to `to` of a packet, as words of 16 bits, from a one's complement sum. */
 P4_UNUSED static uint32_t p4_csum_without(uint32_t sum, const uint8_t *front, uint32_t front_len, const p4_frame *frame,

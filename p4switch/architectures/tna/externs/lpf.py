@@ -97,14 +97,14 @@ class ExecuteLpf(ir.ExternOperation):
 class Lpf(ExternType):
     """Low-pass filter. A cell that is all zeros returns its input.
 
-    `rate` is 1 if the filter computes a rate: the average sum of the inputs during one `decay_ns`. Otherwise it
+    `rate` is 1 if the filter computes a rate: the average sum of the inputs during one `decay_ps`. Otherwise it
     computes the average of the inputs. Results are shifted right by `scale`. `value` is in units of 2^-32.
     """
 
     operations = (ExecuteLpf,)
     stateful = True
     bfrt = 0x89
-    cell = (("value", 64), ("since_ns", 64), ("gain_ns", 64), ("decay_ns", 64), ("rate", 8), ("scale", 8))
+    cell = (("value", 64), ("since_ns", 64), ("gain_ps", 64), ("decay_ps", 64), ("rate", 8), ("scale", 8))
 
     @staticmethod
     def cells(attributes: Mapping[str, int]) -> int:

@@ -120,7 +120,7 @@ class Wred(ExternType):
     stateful = True
     bfrt = 0x87
     cell = (
-        ("value", 64), ("since_ns", 64), ("constant_ns", 64), ("probability", 64), ("least", 32), ("most", 32),
+        ("value", 64), ("since_ns", 64), ("constant_ps", 64), ("probability", 64), ("least", 32), ("most", 32),
         ("enabled", 8),
     )  # fmt: skip
 
