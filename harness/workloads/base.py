@@ -67,6 +67,7 @@ class Flow:
     whole: Flow | None = None  # the flow that this one is a piece of
     pieces: int = 1  # number of pieces of this flow
     part: str = ""  # the scenario's group that it belongs to; "": the scenario's own workload
+    operation: int = -1  # operation of a schedule that it carries out
 
     def __copy__(self) -> Flow:
         """Return a copy.

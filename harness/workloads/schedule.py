@@ -92,7 +92,7 @@ class Schedule:
         if (computing_ns := sum(one.duration_ns for one in self.operations)) >= MAX_TIME_NS:
             raise UserError(f"{where}: computes for {computing_ns:.2g} ns in all; expected less than {MAX_TIME_NS}")
         open_ends: Counter[tuple[int, int, int]] = Counter()  # source, destination, tag
-        choosing = {one.rank for one in self.operations if one.kind == "recv" and ANY in (one.peer, one.tag)}
+        choosing = _choosing(self.operations)
         for one in self.operations:
             if one.kind == "calc":
                 continue
@@ -116,6 +116,11 @@ class Schedule:
             raise UserError(f"{where}: operations of rank {rank} wait for each other in a circle") from None
 
 
+def _choosing(operations: Iterable[Operation]) -> set[int]:
+    """Return the ranks with receives from any source or with any tag."""
+    return {one.rank for one in operations if one.kind == "recv" and ANY in (one.peer, one.tag)}
+
+
 def _from(source: int) -> str:
     return "from any rank" if source == ANY else f"from rank {source}"
 
@@ -133,13 +138,15 @@ class ScheduleTraffic(Traffic):
         self._missing = [len(one.requires) + len(one.follows) for one in self._operations]
         self._ready_ns = [0] * len(self._operations)
         self._ended_ns = [-1] * len(self._operations)
-        self._after_end: defaultdict[int, list[int]] = defaultdict(list)
-        self._after_start: defaultdict[int, list[int]] = defaultdict(list)
+        self._after_end: dict[int, list[int]] = {}
+        self._after_start: dict[int, list[int]] = {}
         for i, one in enumerate(self._operations):
             for other in one.requires:
-                self._after_end[other].append(i)
+                self._after_end.setdefault(other, []).append(i)
             for other in one.follows:
-                self._after_start[other].append(i)
+                self._after_start.setdefault(other, []).append(i)
+        self._choosing = _choosing(self._operations)
+        self._groups = {step: f"step {step + 1}" for step in {one.step for one in self._operations}}
         self._free_ns: defaultdict[tuple[int, int], int] = defaultdict(int)  # processors, by rank and number
         # Non-empty queues by destination and channel. Times of messages that no receive has taken
         # yet:
@@ -147,10 +154,7 @@ class ScheduleTraffic(Traffic):
         # Receives that have no message yet: the time at which they begin, which may be after a
         # message's arrival, and their number.
         self._waiting: defaultdict[int, dict[_Channel, list[tuple[int, int]]]] = defaultdict(dict)
-        # Flows and their sends by the flow's identity. Delivery and acknowledgement may come in
-        # either order.
-        self._undelivered: dict[int, tuple[Flow, int]] = {}
-        self._unacknowledged: dict[int, tuple[Flow, int]] = {}
+        self._under_way = 0  # deliveries and acknowledgements that are still to come
         self._events: list[tuple[int, int, bool]] = []  # time, operation, whether it begins or ends
         self._left = len(self._operations)
         for i, missing in enumerate(self._missing):
@@ -170,61 +174,66 @@ class ScheduleTraffic(Traffic):
         return sum(one.size_bytes for one in self._operations if one.kind == "send" and one.peer != one.rank)
 
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        _, operation = self._undelivered.pop(id(flow))
-        self._arrive(self._operations[operation], now_ns)
+        self._under_way -= 1
+        self._arrive(self._operations[flow.operation], now_ns)
         return self._go_on()
 
     def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        _, operation = self._unacknowledged.pop(id(flow))
-        heappush(self._events, (now_ns, operation, False))
+        self._under_way -= 1
+        heappush(self._events, (now_ns, flow.operation, False))
         return self._go_on()
 
     def _go_on(self) -> list[Flow]:
         """Process all consequences of known events, and return the messages that start because of them."""
         flows: list[Flow] = []
-        while self._events:
-            time_ns, number, begins = heappop(self._events)
+        events, missing, ready_ns = self._events, self._missing, self._ready_ns
+        while events:
+            time_ns, number, begins = heappop(events)
             if begins:
-                flows += self._begin(number, time_ns)
+                flow = self._begin(number, time_ns)
+                if flow is not None:
+                    flows.append(flow)
             else:
                 self._ended_ns[number] = time_ns
                 self._left -= 1
-            for other in (self._after_start if begins else self._after_end)[number]:
-                self._ready_ns[other] = max(self._ready_ns[other], time_ns)
-                self._missing[other] -= 1
-                if not self._missing[other]:
-                    heappush(self._events, (self._ready_ns[other], other, True))
+            for other in (self._after_start if begins else self._after_end).get(number, ()):
+                if ready_ns[other] < time_ns:
+                    ready_ns[other] = time_ns
+                missing[other] -= 1
+                if not missing[other]:
+                    heappush(events, (ready_ns[other], other, True))
         return flows
 
-    def _begin(self, number: int, now_ns: int) -> list[Flow]:
+    def _begin(self, number: int, now_ns: int) -> Flow | None:
+        """Begin an operation; return the message of a send to another rank."""
         one = self._operations[number]
-        if one.kind == "calc" and not one.duration_ns:  # needs no processor
-            heappush(self._events, (now_ns, number, False))
-        elif one.kind == "calc":
-            processor = (one.rank, one.processor)
-            self._free_ns[processor] = max(self._free_ns[processor], now_ns) + one.duration_ns
-            heappush(self._events, (self._free_ns[processor], number, False))
-        elif one.kind == "recv":
+        if one.kind == "recv":
             arrived_ns = self._take(one)
             if arrived_ns is None:
                 heappush(self._waiting[one.rank].setdefault((one.peer, one.tag), []), (now_ns, number))
             else:
                 heappush(self._events, (max(now_ns, arrived_ns), number, False))
+        elif one.kind == "calc":
+            if one.duration_ns:  # otherwise it needs no processor
+                processor = (one.rank, one.processor)
+                now_ns = max(self._free_ns[processor], now_ns) + one.duration_ns
+                self._free_ns[processor] = now_ns
+            heappush(self._events, (now_ns, number, False))
         elif one.peer == one.rank:
             self._arrive(one, now_ns)
             heappush(self._events, (now_ns, number, False))
         else:
+            self._under_way += 2
             source, destination = self._hosts[one.rank], self._hosts[one.peer]
-            flow = Flow(source, destination, one.size_bytes, now_ns, group=f"step {one.step + 1}", qp="rank")
-            self._undelivered[id(flow)] = self._unacknowledged[id(flow)] = (flow, number)
-            return [flow]
-        return []
+            group = self._groups[one.step]
+            return Flow(source, destination, one.size_bytes, now_ns, group, "rank", operation=number)
+        return None
 
     def _take(self, one: Operation) -> int | None:
         """Return the arrival time of the message that a receive takes; None if there is none."""
         there = self._arrived[one.rank]
         channel: _Channel | None = (one.peer, one.tag)
-        if ANY in (one.peer, one.tag):
+        if one.rank in self._choosing and ANY in (one.peer, one.tag):
             fits = [at for at in there if one.peer in (ANY, at[0]) and one.tag in (ANY, at[1])]
             channel = min(fits, key=lambda at: (there[at][0], at), default=None)
         if channel is None or channel not in there:
@@ -236,7 +245,9 @@ class ScheduleTraffic(Traffic):
 
     def _arrive(self, sent: Operation, now_ns: int) -> None:
         waiting = self._waiting[sent.peer]
-        channels = ((sent.rank, sent.tag), (ANY, sent.tag), (sent.rank, ANY), (ANY, ANY))
+        channels: tuple[_Channel, ...] = ((sent.rank, sent.tag),)
+        if sent.peer in self._choosing:
+            channels += ((ANY, sent.tag), (sent.rank, ANY), (ANY, ANY))
         if not (found := [waiting[channel] for channel in channels if channel in waiting]):
             self._arrived[sent.peer].setdefault(channels[0], deque()).append(now_ns)
             return
@@ -249,7 +260,7 @@ class ScheduleTraffic(Traffic):
 
     def _stuck(self) -> list[str]:
         """Return ranks that wait for each other while nothing is in progress."""
-        if self._undelivered or self._unacknowledged:
+        if self._under_way:
             return []
         waiting = sorted(
             number for channels in self._waiting.values() for receives in channels.values() for _, number in receives

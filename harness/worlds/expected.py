@@ -369,9 +369,10 @@ class Paths:
 
     def links(self, flow: Flow) -> tuple[int, int]:
         """Return the links of a packet with its copies, and of the acknowledgements of all its receivers."""
-        back = sum(self._between(flow.source, destination) for destination in flow.destinations)
+        back = self._between(flow.source, flow.destination)
         if not flow.further_destinations:
             return back, back
+        back += sum(self._between(flow.source, destination) for destination in flow.further_destinations)
         tree = self._groups[flow.source, flow.destinations].tree(self._topology)
         return len(tree.up), back
 

@@ -216,9 +216,7 @@ class Network:
                 self.clients[switch.name].write(self._rerouting.updates(switch, change.before, change.now))
 
     def carry(self, host: int, request: Connect | Post | Assignment) -> None:
-        """Pass a request from the session to a host, if this process runs it."""
-        if not self._owned[host]:
-            return
+        """Pass a request from the session to a host that this process runs."""
         if isinstance(request, Connect):
             self.hosts[host].connect(request)
         elif isinstance(request, Assignment):

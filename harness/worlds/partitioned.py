@@ -79,7 +79,7 @@ class PartitionedWorld:
     def collect_details(self) -> None:
         """Pass all details of flows that the workers have to the first session."""
         session = self._local.session
-        for details in self._crew.gather(session.details(self._crew.has))[1:]:
+        for details in self._crew.gather(session.details())[1:]:
             session.note_details(details)
 
     # Counters

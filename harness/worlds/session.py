@@ -19,7 +19,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from harness.columns.column import Column
-from harness.measure.flow_record import FlowColumns, FlowRecord, Sent, Values
+from harness.measure.flow_record import FlowColumns, FlowRecord, Sent
 from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
 from harness.workloads.collective_record import CollectiveReport
@@ -55,10 +55,17 @@ class Connection:
 
 
 class Details(NamedTuple):
-    """Details of flows with one sender and one receiver that other workers did not get, by flow."""
+    """Details of flows with one sender and one receiver that other workers did not get.
 
-    sent: list[tuple[int, int, Values]]  # time of its first packet, and the columns that senders fill
-    delivered: list[tuple[int, Values]]  # columns that receivers fill at delivery
+    They are lists of equal length, which a worker passes on in a tenth of the time of one object
+    for each flow.
+    """
+
+    sent: list[int]  # completed flows, ...
+    first_sent_ns: list[int]  # ... the times of their first packets, ...
+    sent_columns: dict[str, list[float]]  # ... and their columns that senders fill
+    delivered: list[int]  # delivered flows, ...
+    delivered_columns: dict[str, list[float]]  # ... and their columns that receivers fill at delivery
 
 
 class Session:
@@ -75,14 +82,19 @@ class Session:
         carry: Carry,
         columns: Sequence[Column],
         os_overhead_ns: int = 0,
+        owns: Callable[[int], bool] = lambda host: True,
+        on_start: Callable[[FlowRecord], object] | None = None,
     ) -> None:
         """Prepare the session.
 
         `addresses` returns the source and destination address of a connection's frames, for its
         sources and destinations. `columns` are those of flows. Flows reach the NIC `os_overhead_ns`
-        after their start.
+        after their start. `owns` returns whether a host gets its requests from this session; with
+        several workers the others get theirs from the sessions of their workers. `on_start` is
+        called with each flow that starts anywhere, before the requests for it.
         """
         self.traffic = traffic
+        self.owns = owns
         self.connections: list[Connection] = []
         self.records: list[FlowRecord] = []  # by flow index
         self.rates: list[Rate] = []
@@ -95,7 +107,8 @@ class Session:
         self._carry = carry
         self._columns = FlowColumns(columns)
         self._os_overhead_ns = os_overhead_ns
-        self._shared: dict[tuple[Hosts, Hosts, str], Connection] = {}
+        self._on_start = on_start
+        self._shared: dict[tuple[object, ...], Connection] = {}  # by ends and name
         self._incasts: dict[_Incast, list[FlowRecord]] = {}  # announced incasts without a started flow
         # Connections for the flows of such an incast that are still to start.
         self._connected: dict[int, Connection] = {}
@@ -140,7 +153,8 @@ class Session:
         self._add(self.traffic.flows)
         for host, assignment in self.traffic.assignments.items():
             self._at_work.add(host)
-            self._carry(host, assignment)
+            if self.owns(host):
+                self._carry(host, assignment)
 
     def start_due(self, until_ns: int) -> None:
         """Pass the flows that start until that time to their hosts."""
@@ -151,13 +165,13 @@ class Session:
         """Process a host's report."""
         if isinstance(event, Delivered):
             self._on_delivered(host, event)
-        elif isinstance(event, Ended):
-            self._at_work.discard(host)
+        elif isinstance(event, Completed):
+            self._on_completed(host, event)
         elif isinstance(event, Failed):
             self.failed.add(event.flow)
             self._sent.setdefault(event.flow, {})[host] = event.sent
         else:
-            self._on_completed(host, event)
+            self._at_work.discard(host)
 
     def is_joint(self, event: Event) -> bool:
         """Return whether a host's report belongs to a flow with several senders or receivers."""
@@ -169,32 +183,29 @@ class Session:
         flow = self.records[event.flow].flow
         return bool(flow.further_sources or flow.further_destinations)
 
-    def details(self, has: Callable[[int], bool]) -> Details:
-        """Return the details of flows that only this worker has; `has` tells whether a host is its own."""
+    def details(self) -> Details:
+        """Return the details of flows that only this worker has."""
         flows = ((record, record.flow) for record in self.records)
-        own = [record for record, flow in flows if not flow.further_sources and not flow.further_destinations]
-        sent, delivered = self._columns.of_senders, self._columns.when_delivered
+        single = [record for record, flow in flows if not flow.further_sources and not flow.further_destinations]
+        sent = [record for record in single if record.completed_ns >= 0 and self.owns(record.flow.source)]
+        delivered = [record for record in single if record.delivered_ns >= 0 and self.owns(record.flow.destination)]
         return Details(
-            [
-                (record.flow.index, record.first_sent_ns, {column.name: record.columns[column.name] for column in sent})
-                for record in own
-                if record.completed_ns >= 0 and has(record.flow.source)
-            ],
-            [
-                (record.flow.index, {column.name: record.columns[column.name] for column, _ in delivered})
-                for record in own
-                if record.delivered_ns >= 0 and has(record.flow.destination)
-            ],
+            [record.flow.index for record in sent],
+            [record.first_sent_ns for record in sent],
+            _by_column(sent, (column.name for column in self._columns.of_senders)),
+            [record.flow.index for record in delivered],
+            _by_column(delivered, (column.name for column, _ in self._columns.when_delivered)),
         )
 
     def note_details(self, details: Details) -> None:
         """Process another worker's details of flows."""
-        for index, first_sent_ns, values in details.sent:
-            record = self.records[index]
-            record.first_sent_ns = first_sent_ns
-            record.columns.update(values)
-        for index, values in details.delivered:
-            self.records[index].columns.update(values)
+        records = self.records
+        for index, first_sent_ns in zip(details.sent, details.first_sent_ns, strict=True):
+            records[index].first_sent_ns = first_sent_ns
+        for flows, columns in ((details.sent, details.sent_columns), (details.delivered, details.delivered_columns)):
+            for name, values in columns.items():
+                for index, value in zip(flows, values, strict=True):
+                    records[index].columns[name] = value
 
     def note_rates(self, samples: Iterable[RateSample], delivered_bytes: Callable[[RateSample], int | None]) -> None:
         """Record the senders' samples, by time and connection.
@@ -251,44 +262,56 @@ class Session:
         record.qp = connection.number
         connection.flows.append(record)
         self._under_way.add(flow.index)
+        if self._on_start is not None:
+            self._on_start(record)
+        post: Post | None = None
+        for source in connection.sources:
+            if self.owns(source):
+                post = post or self._post(flow, connection.number)
+                self._carry(source, post)
+
+    def _post(self, flow: Flow, number: int) -> Post:
         later_ns = self._os_overhead_ns
         stop_ns = None if flow.stop_ns is None else flow.stop_ns + later_ns
-        post = Post(
-            connection.number,
-            flow.index,
-            flow.size_bytes,
-            flow.start_ns + later_ns,
-            stop_ns,
-            flow.incast,
-            flow.qp is None,
-        )
-        for source in connection.sources:
-            self._carry(source, post)
+        start_ns = flow.start_ns + later_ns
+        return Post(number, flow.index, flow.size_bytes, start_ns, stop_ns, flow.incast, flow.qp is None)
 
     def _connection(self, flow: Flow, time_ns: int) -> Connection:
         """Return the flow's connection: its own unless it names one.
 
         All connections of an announced incast exist when it begins.
         """
-        key = (flow.sources, flow.destinations, flow.qp or "")
+        key = (flow.source, flow.further_sources, flow.destination, flow.further_destinations, flow.qp)
         if flow.qp is not None and key in self._shared:
             return self._shared[key]
         connection = Connection(FIRST_NUMBER + len(self.connections), flow.sources, flow.destinations)
         self.connections.append(connection)
         if flow.qp is not None:
             self._shared[key] = connection
-        # Receivers come first, so that their ends exist before a frame can arrive.
-        source, destination = self._addresses(flow.sources, flow.destinations)
-        several = len(flow.destinations) > 1
-        for host in flow.destinations:
-            joins = destination if several else None
-            back = Connect(connection.number, source, time_ns, joins=joins, priority=flow.priority, part=flow.part)
-            self._carry(host, back)
-        members = tuple(self._addresses(flow.sources, (host,))[1] for host in flow.destinations) if several else ()
-        for host in flow.sources:
-            there = Connect(connection.number, destination, time_ns, members, priority=flow.priority, part=flow.part)
-            self._carry(host, there)
+        senders = list(filter(self.owns, connection.sources))
+        receivers = list(filter(self.owns, connection.destinations))
+        if senders or receivers:
+            self._connect(connection, flow, time_ns, senders, receivers)
         return connection
+
+    def _connect(
+        self, connection: Connection, flow: Flow, time_ns: int, senders: Sequence[int], receivers: Sequence[int]
+    ) -> None:
+        """Open the connection's ends at these of its hosts; receivers come first.
+
+        So their ends exist before a frame can arrive.
+        """
+        number, destinations = connection.number, connection.destinations
+        source, destination = self._addresses(connection.sources, destinations)
+        several = len(destinations) > 1
+        joins = destination if several else None
+        members = tuple(self._addresses(connection.sources, (host,))[1] for host in destinations) if several else ()
+        for host in receivers:
+            back = Connect(number, source, time_ns, joins=joins, priority=flow.priority, part=flow.part)
+            self._carry(host, back)
+        for host in senders:
+            there = Connect(number, destination, time_ns, members, priority=flow.priority, part=flow.part)
+            self._carry(host, there)
 
     # Outcomes
 
@@ -335,3 +358,7 @@ class Session:
         self._under_way.remove(flow.index)
         self._delivered.pop(flow.index, None)
         self._sent.pop(flow.index, None)
+
+
+def _by_column(records: Sequence[FlowRecord], names: Iterable[str]) -> dict[str, list[float]]:
+    return {name: [record.columns[name] for record in records] for name in names}

@@ -11,7 +11,7 @@ process all turns in the same order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from operator import itemgetter
 
@@ -64,8 +64,9 @@ class Turns:
 
     def begin(self) -> None:
         """Hold hosts at the starts of the session's first flows."""
-        for host in self._look_at_new():
-            self._fabric.hold(host, self._starts_ns[host][0])
+        self._look_at_new()
+        for host, starts_ns in self._starts_ns.items():
+            self._fabric.hold(host, starts_ns[0])
 
     def report(self, host: int, event: Event) -> None:
         """Take a host's report within a call of that host, and hold the host if flows may follow from it."""
@@ -93,7 +94,7 @@ class Turns:
         self._taken.add(host)
 
     def settle(self, end_ns: int) -> None:
-        """Continue hosts that are held before `end_ns`.
+        """Continue hosts that are held before `end_ns`, and stop the run if all is done.
 
         The fabric knows the time before which no host reports anything more; turns before that are
         the same at all workers. Starts come before the reports of their instant, and so depend on
@@ -112,7 +113,9 @@ class Turns:
             elif known_ns < end_ns:
                 known_ns = self._fabric.meet()
             else:
-                return
+                break
+        if self._session.finished:
+            self._fabric.stop()
 
     def _keep(self, time_ns: int, host: int, event: Event) -> bool:
         """Keep an event until its host's turn. Return whether the host waits for that."""
@@ -134,19 +137,24 @@ class Turns:
         self._go_on(now_ns)
 
     def _note(self, now_ns: int, host: int) -> None:
-        """Process a host's reports, and start the flows that follow from them at once."""
+        """Process a host's reports, and start the flows that follow from them at once.
+
+        If the host is another worker's, it continues there.
+        """
+        session = self._session
         self._turn = (now_ns, host)
-        self._fabric.turn(host, now_ns)
+        if session.owns(host):
+            self._fabric.turn(host, now_ns)
+            self._taken.add(host)
         for event in self._events.pop(host):
-            self._session.note(host, event)
-        if self._look_at_new() - {host}:
-            raise RuntimeError(
-                f"host {host}: flows start at other hosts because of what it reports, "
-                "but the traffic says that it is local"
-            )
-        self._stop_if_finished()
-        self._session.start_due(now_ns)
-        self._taken.add(host)
+            session.note(host, event)
+        for flow in self._look_at_new():
+            if flow.source != host or flow.further_sources:
+                raise RuntimeError(
+                    f"host {host}: flows start at other hosts because of what it reports, "
+                    "but the traffic says that it is local"
+                )
+        session.start_due(now_ns)
         self._go_on(now_ns)
 
     def _note_rest(self) -> None:
@@ -158,11 +166,6 @@ class Turns:
             self._session.note(host, event)
         if self._look_at_new():
             raise RuntimeError("flows start because of what the traffic says that none follows from")
-        self._stop_if_finished()
-
-    def _stop_if_finished(self) -> None:
-        if self._session.finished:
-            self._fabric.stop()
 
     def _go_on(self, now_ns: int) -> None:
         """Continue the hosts that have their turn, until they are held again or the window ends."""
@@ -173,22 +176,22 @@ class Turns:
             self._fabric.go_on(host, starts_ns[0] if starts_ns else None)
         self._taken.clear()
 
-    def _look_at_new(self) -> set[int]:
-        """Return the sources of flows that the session did not know before.
+    def _look_at_new(self) -> Sequence[Flow]:
+        """Take up the flows that the session did not know before, and return them.
 
         A run cannot end before each flow has had its least time. From then on each window is one
         instant, so that the run ends with the instant in which the last flow is done.
         """
-        records = self._session.records
-        sources: set[int] = set()
+        session = self._session
+        records = session.records
         if self._known == len(records):
-            return sources
-        for number in range(self._known, len(records)):
-            flow = records[number].flow
-            for source in flow.sources:
-                heappush(self._starts_ns[source], flow.start_ns)
-                sources.add(source)
-            self._careful_ns = max(self._careful_ns, flow.start_ns + self._least_ns(flow))
+            return ()
+        flows = [record.flow for record in records[self._known :]]
         self._known = len(records)
+        for flow in flows:
+            for source in flow.sources:
+                if session.owns(source):
+                    heappush(self._starts_ns[source], flow.start_ns)
+            self._careful_ns = max(self._careful_ns, flow.start_ns + self._least_ns(flow))
         self._fabric.careful_from(self._careful_ns)
-        return sources
+        return flows

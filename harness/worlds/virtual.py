@@ -17,6 +17,7 @@ from harness.columns.queues import DEPTH, QUEUES
 from harness.control.program_ledger import Kind, by_name
 from harness.errors import out_of_memory
 from harness.measure import output_folder, tracing
+from harness.measure.flow_record import FlowRecord
 from harness.measure.links import LinkSamples, ports_of
 from harness.measure.metrics import rates_table
 from harness.measure.pcap import write_pcap
@@ -124,7 +125,15 @@ class VirtualWorld:
             capture=capture,
         )
         self.fabric = self.network.fabric
-        self._session = Session(traffic, run.addresses, self._carry, run.flow_columns, run.scenario.nic.os_overhead_ns)
+        self._session = Session(
+            traffic,
+            run.addresses,
+            self._carry,
+            run.flow_columns,
+            run.scenario.nic.os_overhead_ns,
+            self.network.owns,
+            None if trace is None else partial(self._follow, trace),
+        )
         local = LocalWorld(run, self.network, self._session)
         self._whole: LocalWorld | PartitionedWorld = local
         shared: Crew | None = None
@@ -187,17 +196,15 @@ class VirtualWorld:
     def _carry(self, host: int, request: Connect | Post | Assignment) -> None:
         """Pass a request from the session to a host."""
         if isinstance(request, Post):
-            if self._trace is not None:
-                self._follow(request, self._trace)
             self._order.hand_over(host)
         self.network.carry(host, request)
 
-    def _follow(self, request: Post, trace: Tracing) -> None:
+    def _follow(self, trace: Tracing, record: FlowRecord) -> None:
         """Trace the packets of a flow if it is the selected one."""
-        if trace.flow != self._session.records[request.flow].flow.number:
+        if trace.flow != record.flow.number:
             return
-        connection = self._session.connections[request.number - FIRST_NUMBER]
-        tag = self.fabric.flow(*ends_of(self.run_plan, connection), request.number)
+        connection = self._session.connections[record.qp - FIRST_NUMBER]
+        tag = self.fabric.flow(*ends_of(self.run_plan, connection), record.qp)
         most = {} if trace.packets is None else {"packets": trace.packets}
         span = {"from_ns": trace.from_ns, "until_ns": trace.last_ns}
         self.fabric.trace(tag, **most, **span, pipelines=trace.pipelines)

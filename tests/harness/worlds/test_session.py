@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from copy import deepcopy
 
 from harness.columns.column import Receiver, filled_by
 from harness.columns.flows import usual
@@ -25,7 +25,9 @@ def delivered(number: int, sequence: int, time_ns: int, marked: int) -> Delivere
 class Hosts:
     """Everything that a session asks of its hosts, in order."""
 
-    def __init__(self, traffic: Traffic, os_overhead_ns: int = 0) -> None:
+    def __init__(
+        self, traffic: Traffic, os_overhead_ns: int = 0, owns: Callable[[int], bool] = lambda host: True
+    ) -> None:
         self.asked: list[tuple[int, Connect | Post | Assignment]] = []
         self.session = Session(
             traffic,
@@ -33,7 +35,10 @@ class Hosts:
             lambda host, request: self.asked.append((host, request)),
             usual(),
             os_overhead_ns,
+            owns,
+            lambda record: self.started.append(record.flow.index),
         )
+        self.started: list[int] = []
         self.session.begin()
 
     def taken(self) -> list[tuple[int, Connect | Post | Assignment]]:
@@ -52,6 +57,44 @@ def test_flows_are_handed_over_when_they_are_due_receivers_first() -> None:
     post = Post(3, 0, 1000, 50, None, only=True)
     assert hosts.taken() == [(1, Connect(3, "0", 50)), (0, Connect(3, "1", 50)), (0, post)]
     assert hosts.session.next_start_ns is None
+
+
+def test_each_of_several_sessions_asks_its_own_hosts_and_knows_all_starts() -> None:
+    """Connections have the same numbers everywhere, and receivers and senders are asked where they are."""
+    flows = [Flow(0, 2, 1000, 0), Flow(2, 3, 1000, 0), Flow(1, 0, 1000, 0), Flow(3, 1, 1000, 0)]
+    asked: list[tuple[int, object]] = []
+    for own in ({0, 1}, {2, 3}):
+        hosts = Hosts(Traffic(deepcopy(flows)), owns=own.__contains__)
+        hosts.session.start_due(0)
+        assert hosts.started == [0, 1, 2, 3]
+        assert [record.qp for record in hosts.session.records] == [2, 3, 4, 5]
+        taken = hosts.taken()
+        assert {host for host, _ in taken} == own
+        asked += taken
+    alone = Hosts(Traffic(flows))
+    alone.session.start_due(0)
+    everything = alone.taken()
+    assert len(asked) == len(everything)
+    assert all(one in everything for one in asked)
+
+
+def test_a_session_gets_the_details_that_only_another_one_has() -> None:
+    flows = [Flow(0, 1, 1000, 0), Flow(1, 0, 1000, 0), Flow(1, 0, 1000, 0)]
+    first, second = (Hosts(Traffic(deepcopy(flows)), owns=own.__eq__) for own in (0, 1))
+    nothing = SENT._replace(first_sent_ns=-1, columns={})
+    for hosts, own in ((first, 0), (second, 1)):
+        hosts.session.start_due(0)
+        hosts.session.note(1, Delivered(2, 0, 70, {"marked_received": 4} if own else {}))
+        hosts.session.note(0, Completed(0, nothing if own else SENT))
+        hosts.session.note(0, Delivered(3, 0, 60, {} if own else {"marked_received": 2}))
+        hosts.session.note(1, Completed(1, SENT if own else nothing))
+    assert second.session.details().sent == [1]
+    first.session.note_details(second.session.details())
+    done, back, unfinished = first.session.records
+    for record, marked in ((done, 4), (back, 2)):
+        assert (record.first_sent_ns, record.completed_ns, record.columns["marked"]) == (5, 90, marked)
+        assert {name: record.columns[name] for name in COUNTS} == COUNTS
+    assert (unfinished.first_sent_ns, unfinished.columns["packets_sent"]) == (-1, 0)
 
 
 def test_flows_of_one_name_share_a_connection() -> None:
@@ -104,7 +147,7 @@ def test_a_flow_is_done_whatever_word_comes_first() -> None:
 def test_a_flow_that_a_source_has_given_up_is_over() -> None:
     hosts = Hosts(Traffic([Flow(0, 1, 1000, 0), Flow(1, 0, 1000, 0)]))
     hosts.session.start_due(0)
-    hosts.session.note(0, Failed(0, replace(SENT, completed_ns=-1, columns={**COUNTS, "timeouts": 8})))
+    hosts.session.note(0, Failed(0, SENT._replace(completed_ns=-1, columns={**COUNTS, "timeouts": 8})))
     assert not hosts.session.finished
     hosts.session.note(0, delivered(3, 0, 60, 3))
     hosts.session.note(1, Completed(1, SENT))
@@ -168,7 +211,7 @@ def test_a_transfer_from_several_is_done_when_each_has_sent_it() -> None:
     hosts.session.note(0, delivered(2, 0, 60, 0))
     hosts.session.note(1, Completed(0, SENT))
     before = hosts.session.finished
-    hosts.session.note(2, Completed(0, replace(SENT, first_sent_ns=3, completed_ns=95)))
+    hosts.session.note(2, Completed(0, SENT._replace(first_sent_ns=3, completed_ns=95)))
     assert (before, hosts.session.finished) == (False, True)
     (record,) = hosts.session.records
     assert (record.first_sent_ns, record.completed_ns) == (3, 95)
@@ -178,7 +221,7 @@ def test_a_transfer_from_several_is_done_when_each_has_sent_it() -> None:
 def test_the_end_of_a_run_that_was_cut_short() -> None:
     hosts = Hosts(Traffic([Flow(0, 1, 1000, 0), Flow(0, 1, 1000, 20_000)]))
     hosts.session.start_due(10_000)
-    so_far = replace(SENT, completed_ns=-1, columns={**COUNTS, "packets_sent": 1})
+    so_far = SENT._replace(completed_ns=-1, columns={**COUNTS, "packets_sent": 1})
     counts = dict.fromkeys((count for _, source in filled_by(Receiver, usual()) for count in source.counts), 7)
     reports = [HostReport({0: so_far}, {}, {}), HostReport({}, {2: counts}, {2: 400})]
     hosts.session.end(reports)
