@@ -4,7 +4,8 @@
 
 CHECKOUT has p4lang/open-p4studio's `pkgsrc`: of it `p4-examples/p4_16_programs`, `ptf-modules` and
 `bf-drivers/src/bf_rt` are needed. The tests run unchanged, by their own PTF, library of packets (bf_pktpy) and
-BfRuntime client, each program's on one switch, in a network namespace of its own. Needs root.
+BfRuntime client, each program's on one switch, in a network namespace of its own, and each test in a process of its
+own, so that one that fails does not leave its connection to the next. Needs root.
 
 There is no Thrift: the modules that its compiler makes are empty here, and tests that use it fail. Ports are those that
 the published scripts give a test without a `ports.json`, all in the one pipe that the switch has.
@@ -24,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
@@ -76,6 +78,8 @@ _PIPES = {"tna_port_metadata": 2}
 """What tests are told of pipes where that is not 1: this one draws 100 ports, and a pipe has fewer."""
 _MAX_PORTS = 17
 _CPU_PAIR = 125
+_CHANNELS = 4  # ports of a connector
+_PROFILE = "pipe"
 
 
 @dataclass(frozen=True)
@@ -134,15 +138,35 @@ def make_environment(folder: Path, checkout: Path) -> Path:
     return python
 
 
-def _parameters(suite: Suite) -> str:
+def _interface(port: int, pair: int) -> str:
+    """Return a port for PTF, with the connector and the channel that it has on the published boards."""
+    connector, channel = port // _CHANNELS + 1, port % _CHANNELS
+    return f"0-{port}@veth{2 * pair + 1};speed=100g;fec=none;conn_id={connector};chnl_id={channel}"
+
+
+def _parameters(suite: Suite, configs: Path) -> str:
     given: Mapping[str, object] = {
         "arch": suite.chip.family, "p4_name": suite.folder.name, "target": "asic-model", "use_pi": "False",
         "traffic_gen": "None", "drivers_test_info": "None", "test_seed": "1", "pkt_size": "100",
         "num_pipes": str(_PIPES.get(suite.folder.name, 1)),
         "port_mode": "100g", "counter_byte_adjust": "0", "thrift_server": "localhost", "grpc_server": "127.0.0.1",
         "bfrt_grpc_port": str(_BFRT_PORT), "reboot": "none", "setup": False, "cleanup": False,
+        "base_pick_path": str(configs),
     }  # fmt: skip
     return ";".join(f"{name}={value!r}" for name, value in given.items())
+
+
+def _write_config(suite: Suite, folder: Path) -> None:
+    """Write the files of a program that tests read to restart it; the switch takes no binary, so that is empty."""
+    made = folder / suite.folder.name
+    (made / _PROFILE).mkdir(parents=True)
+    (made / _PROFILE / "context.json").touch()
+    (made / _PROFILE / f"{suite.chip.family}.bin").touch()
+    command = [
+        str(Path(sys.executable).with_name("p4cc")), "compile", str(suite.program), "-o", str(made / "bmv2.json"),
+        "--arch", suite.chip.arch, "-I", str(suite.folder.parent), "--bf-rt", str(made / "bf-rt.json"),
+    ]  # fmt: skip
+    subprocess.run(command, check=False, capture_output=True)  # the switch tells what is wrong with a program
 
 
 def run_suite(
@@ -152,6 +176,7 @@ def run_suite(
     began = time.monotonic()
     pairs = suite.pairs()
     log, switch_log = logs / f"{suite.folder.name}.log", logs / f"{suite.folder.name}.switch.log"
+    failure = ""
     search = (environment / "modules.pth").read_text().splitlines()
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(search)}
     with tempfile.TemporaryDirectory(prefix="p4cc-ptf-") as scratch, namespace(sorted(set(pairs.values()))) as network:
@@ -165,22 +190,24 @@ def run_suite(
             )  # fmt: skip
         try:
             _wait_for(switch, switch_log)
+            configs = Path(scratch) / "configs"
+            _write_config(suite, configs)
             command = [
                 *enter, str(python), str(checkout / _PTF / "ptf/ptf"), "-pmm", "bf_pktpy.ptf.packet_pktpy",
                 "--test-dir", str(suite.folder), "--pypath", str(suite.folder.parent),
-                *(word for port, pair in pairs.items() for word in ("--interface", f"0-{port}@veth{2 * pair + 1}")),
-                "--test-params", _parameters(suite), "--socket-recv-size", "10240", *tests,
+                *(word for port, pair in pairs.items() for word in ("--interface", _interface(port, pair))),
+                "--test-params", _parameters(suite, configs), "--socket-recv-size", "10240",
             ]  # fmt: skip
+            run = partial(subprocess.run, cwd=scratch, env=variables, stdin=subprocess.DEVNULL)
+            listed = run([*command, "--list-test-names", *tests], capture_output=True, text=True).stdout
             with log.open("wb") as output:
-                ptf = subprocess.Popen(
-                    command, cwd=scratch, env=variables, stdin=subprocess.DEVNULL, stdout=output,
-                    stderr=subprocess.STDOUT,
-                )  # fmt: skip
-                try:
-                    ptf.wait(limit_s)
-                except subprocess.TimeoutExpired:
-                    ptf.kill()
-                    ptf.wait()
+                for test in re.findall(r"^test\.\w+$", listed, re.MULTILINE):
+                    left_s = began + limit_s - time.monotonic()
+                    try:
+                        run([*command, test], stdout=output, stderr=subprocess.STDOUT, timeout=max(left_s, 0))
+                    except subprocess.TimeoutExpired:
+                        failure = f"not done in {limit_s:g} s"
+                        break
         except UserError as error:
             return Outcome(failure=str(error), seconds=time.monotonic() - began)
         finally:
@@ -190,12 +217,8 @@ def run_suite(
             except subprocess.TimeoutExpired:
                 switch.kill()
                 switch.wait()
-    outcome = Outcome(verdicts(log.read_text(errors="replace")), seconds=time.monotonic() - began)
-    if ptf.returncode is not None and ptf.returncode < 0:
-        outcome.failure = f"not done in {limit_s:g} s"
-    elif not outcome.verdicts:
-        outcome.failure = "no test was run"
-    return outcome
+    found = verdicts(log.read_text(errors="replace"))
+    return Outcome(found, failure or ("" if found else "no test was run"), time.monotonic() - began)
 
 
 def verdicts(text: str) -> dict[str, str]:

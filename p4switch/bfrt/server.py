@@ -25,7 +25,7 @@ from p4switch.bfrt.fields import Json
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.schema import VERSION
 from p4switch.p4runtime.device import Device, State
-from p4switch.p4runtime.errors import P4RuntimeError, invalid, not_found, unimplemented
+from p4switch.p4runtime.errors import P4RuntimeError, invalid, not_found, precondition, unimplemented
 from p4switch.p4runtime.grpc_host import GrpcHost
 from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2, status_pb2
 from p4switch.p4runtime.profiles import Undo
@@ -36,8 +36,11 @@ _ENTITIES_A_RESPONSE = 500
 _QUERIES_AT_ONCE = 500  # are answered before the next request
 _Write = bfruntime_pb2.WriteRequest
 _Set = bfruntime_pb2.SetForwardingPipelineConfigRequest
+_BEGIN_AND_END = _Set.VERIFY_AND_WARM_INIT_BEGIN_AND_END
 _INSERT_OR_MODIFY = bfruntime_pb2.Update.INSERT_OR_MODIFY
-_FINISHED = bfruntime_pb2.SetForwardingPipelineConfigResponseType.Value("WARM_INIT_FINISHED")
+_STARTED, _FINISHED = (
+    bfruntime_pb2.SetForwardingPipelineConfigResponseType.Value(f"WARM_INIT_{name}") for name in ("STARTED", "FINISHED")
+)
 _Response = bfruntime_pb2.StreamMessageResponse
 _Wants = bfruntime_pb2.Subscribe.Notifications
 
@@ -53,9 +56,10 @@ class BfRuntimeServer:
     ) -> None:
         self._device = device
         self._name = name
-        self._bf_rt = json.dumps(bf_rt).encode()
+        self._bf_rt = bf_rt
         self._fixed = json.dumps({"schema_version": VERSION, "tables": [*fixed], "learn_filters": []}).encode()
         self._tables = Tables(bf_rt, p4info, [dict(table) for table in fixed])
+        self._restarts = False  # whether a client restarts the program, between BEGIN and END
         self._streams: dict[int, tuple[Outgoing, Message]] = {}  # by client, with the notifications that it wants
         self._host = GrpcHost(address, "bfruntime", "--bfrt", self._handlers)
 
@@ -106,19 +110,35 @@ class BfRuntimeServer:
     def _set_config(self, request: Message, _: Any) -> Message:
         self._check_device(request.device_id)
         action = next((name for name, value in _Set.Action.items() if value == request.action), str(request.action))
-        if request.action not in (_Set.BIND, _Set.VERIFY_AND_WARM_INIT_BEGIN_AND_END):
-            unimplemented(f"SetForwardingPipelineConfig: {action} is not supported")
-        if len(request.config) != 1:
-            invalid(f"{action}: {len(request.config)} configs; expected one, with the name of the program")
-        self._check_name(request.config[0].p4_name)
         response = bfruntime_pb2.SetForwardingPipelineConfigResponse()
-        if request.action != _Set.BIND:
-            if request.config[0].bfruntime_info != self._bf_rt:
+        if request.action == _Set.WARM_INIT_END:
+            if not self._restarts:
+                precondition(f"{action}: no client has begun to restart the program")
+            self._restarts = False
+            told = _FINISHED
+        else:
+            if request.action not in (_Set.BIND, _Set.VERIFY_AND_WARM_INIT_BEGIN, _BEGIN_AND_END):
+                unimplemented(f"SetForwardingPipelineConfig: {action} is not supported")
+            if len(request.config) != 1:
+                invalid(f"{action}: {len(request.config)} configs; expected one, with the name of the program")
+            self._check_name(request.config[0].p4_name)
+            if request.action == _Set.BIND:
+                return response
+            if not self._is_own(request.config[0].bfruntime_info):
                 unimplemented(f"{action}: expected the config of the program that runs, which begins anew")
             self._begin_anew()
-            response.set_forwarding_pipeline_config_response_type = _FINISHED
-            self._send(request.client_id, _Response(set_forwarding_pipeline_config_response=response))
+            self._restarts = request.action == _Set.VERIFY_AND_WARM_INIT_BEGIN
+            told = _STARTED if self._restarts else _FINISHED
+        response.set_forwarding_pipeline_config_response_type = told
+        self._send(request.client_id, _Response(set_forwarding_pipeline_config_response=response))
         return response
+
+    def _is_own(self, bf_rt: bytes) -> bool:
+        """Return whether this is the `bf-rt.json` of the program."""
+        try:
+            return bool(json.loads(bf_rt) == self._bf_rt)
+        except ValueError:
+            return False
 
     def _begin_anew(self) -> None:
         """Set the running pipeline once more, without entries."""
@@ -134,7 +154,7 @@ class BfRuntimeServer:
     def _get_config(self, request: Message, _: Any) -> Message:
         self._check_device(request.device_id)
         response = bfruntime_pb2.GetForwardingPipelineConfigResponse()
-        response.config.add(p4_name=self._name, bfruntime_info=self._bf_rt)
+        response.config.add(p4_name=self._name, bfruntime_info=json.dumps(self._bf_rt).encode())
         response.non_p4_config.bfruntime_info = self._fixed
         return response
 

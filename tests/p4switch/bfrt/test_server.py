@@ -75,10 +75,32 @@ def test_the_program_begins_anew_with_its_own_config(bench: Bench, client: Clien
     told = next(stream).set_forwarding_pipeline_config_response
     assert told.set_forwarding_pipeline_config_response_type == 1  # WARM_INIT_FINISHED
     assert client.read(client.entry(ROUTE)) == []
-    request.config[0].bfruntime_info = b"{}"
+    for wrong in (b"{}", b"{"):
+        request.config[0].bfruntime_info = wrong
+        with pytest.raises(grpc.RpcError) as raised:
+            client.call("SetForwardingPipelineConfig", request, PB.SetForwardingPipelineConfigResponse)
+        assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_client_replays_entries_between_the_beginning_and_the_end_of_a_restart(
+    program: Compiled, client: Client
+) -> None:
+    client.write("INSERT", route(client, 7, action="drop"))
+    stream = client.subscribe()
+    next(stream)
+    begin = PB.SetForwardingPipelineConfigRequest(client_id=1, action="VERIFY_AND_WARM_INIT_BEGIN")
+    begin.config.add(p4_name="program", bfruntime_info=json.dumps(program.bf_rt, indent=4).encode())
+    end = PB.SetForwardingPipelineConfigRequest(client_id=1, action="WARM_INIT_END")
     with pytest.raises(grpc.RpcError) as raised:
+        client.call("SetForwardingPipelineConfig", end, PB.SetForwardingPipelineConfigResponse)
+    assert raised.value.code() == grpc.StatusCode.FAILED_PRECONDITION
+    for request, kind in ((begin, 0), (end, 1)):  # WARM_INIT_STARTED, WARM_INIT_FINISHED
         client.call("SetForwardingPipelineConfig", request, PB.SetForwardingPipelineConfigResponse)
-    assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
+        told = next(stream).set_forwarding_pipeline_config_response
+        assert told.set_forwarding_pipeline_config_response_type == kind
+        assert len(client.read(client.entry(ROUTE))) == kind
+        if request is begin:
+            client.write("INSERT", route(client, 7, action="drop"))
 
 
 PRE = ("mgid", "node", "ecmp", "lag", "prune", "port")
