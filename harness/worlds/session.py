@@ -161,17 +161,18 @@ class Session:
         while self._to_start and self._to_start[0][0] <= until_ns:
             self._hand_over(self.records[heappop(self._to_start)[1]])
 
-    def note(self, host: int, event: Event) -> None:
-        """Process a host's report."""
+    def note(self, host: int, event: Event) -> Sequence[Flow]:
+        """Process a host's report, and return the flows that follow from it."""
         if isinstance(event, Delivered):
-            self._on_delivered(host, event)
-        elif isinstance(event, Completed):
-            self._on_completed(host, event)
-        elif isinstance(event, Failed):
+            return self._on_delivered(host, event)
+        if isinstance(event, Completed):
+            return self._on_completed(host, event)
+        if isinstance(event, Failed):
             self.failed.add(event.flow)
             self._sent.setdefault(event.flow, {})[host] = event.sent
         else:
             self._at_work.discard(host)
+        return ()
 
     def is_joint(self, event: Event) -> bool:
         """Return whether a host's report belongs to a flow with several senders or receivers."""
@@ -244,14 +245,16 @@ class Session:
 
     # Flows
 
-    def _add(self, flows: Iterable[Flow]) -> None:
-        for flow in flows:
+    def _add(self, flows: Iterable[Flow]) -> Sequence[Flow]:
+        added = list(flows)
+        for flow in added:
             flow.index = len(self.records)
             record = FlowRecord(flow, -1, columns=self._columns.unknown.copy())
             self.records.append(record)
             if flow.incast is not None:
                 self._incasts.setdefault((*flow.incast, flow.destinations), []).append(record)
             heappush(self._to_start, (flow.start_ns, flow.index))
+        return added
 
     def _hand_over(self, record: FlowRecord) -> None:
         flow = record.flow
@@ -315,43 +318,43 @@ class Session:
 
     # Outcomes
 
-    def _on_delivered(self, host: int, event: Delivered) -> None:
+    def _on_delivered(self, host: int, event: Delivered) -> Sequence[Flow]:
         connection = self.connections[event.number - FIRST_NUMBER]
         if host not in connection.destinations or event.sequence >= len(connection.flows):
             self.forged += 1
-            return
+            return ()
         record = connection.flows[event.sequence]
         flow = record.flow
         if flow.index not in self._under_way:
             self.forged += 1
-            return
+            return ()
         if flow.further_destinations:
             deliveries = self._delivered.setdefault(flow.index, {})
             deliveries[host] = event
             if len(deliveries) < len(connection.destinations):
-                return
+                return ()
             time_ns = max(each.time_ns for each in deliveries.values())
             record.note_delivered(time_ns, [each.counts for each in deliveries.values()], self._columns)
         else:
             record.note_delivered(event.time_ns, (event.counts,), self._columns)
         if record.completed_ns >= 0:
             self._finish(flow)
-        self._add(self.traffic.on_delivered(flow, record.delivered_ns))
+        return self._add(self.traffic.on_delivered(flow, record.delivered_ns))
 
-    def _on_completed(self, host: int, event: Completed) -> None:
+    def _on_completed(self, host: int, event: Completed) -> Sequence[Flow]:
         record = self.records[event.flow]
         flow = record.flow
         if flow.further_sources:
             sent = self._sent.setdefault(event.flow, {})
             sent[host] = event.sent
             if len(sent) < len(flow.sources):
-                return
+                return ()
             record.note_sent(Sent.joined(sent.values(), self._columns))
         else:
             record.note_sent(event.sent)
         if record.delivered_ns >= 0:  # another host may report this later
             self._finish(flow)
-        self._add(self.traffic.on_completed(flow, record.completed_ns))
+        return self._add(self.traffic.on_completed(flow, record.completed_ns))
 
     def _finish(self, flow: Flow) -> None:
         self.done += 1

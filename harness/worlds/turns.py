@@ -11,7 +11,7 @@ process all turns in the same order.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from operator import itemgetter
 
@@ -58,13 +58,13 @@ class Turns:
         self._rest: list[tuple[int, int, Event]] = []  # time, host, event
         self._turn = (-1, -1)  # time and host of the last turn
         self._starts_ns: defaultdict[int, list[int]] = defaultdict(list)  # heaps, by host
-        self._known = 0  # number of the session's flows whose start is known
         self._careful_ns = 0
         self._taken: set[int] = set()  # hosts that have their turn
 
     def begin(self) -> None:
         """Hold hosts at the starts of the session's first flows."""
-        self._look_at_new()
+        for record in self._session.records:
+            self._expect(record.flow)
         for host, starts_ns in self._starts_ns.items():
             self._fabric.hold(host, starts_ns[0])
 
@@ -147,13 +147,13 @@ class Turns:
             self._fabric.turn(host, now_ns)
             self._taken.add(host)
         for event in self._events.pop(host):
-            session.note(host, event)
-        for flow in self._look_at_new():
-            if flow.source != host or flow.further_sources:
-                raise RuntimeError(
-                    f"host {host}: flows start at other hosts because of what it reports, "
-                    "but the traffic says that it is local"
-                )
+            for flow in session.note(host, event):
+                if flow.source != host or flow.further_sources:
+                    raise RuntimeError(
+                        f"host {host}: flows start at other hosts because of what it reports, "
+                        "but the traffic says that it is local"
+                    )
+                self._expect(flow, now_ns)
         session.start_due(now_ns)
         self._go_on(now_ns)
 
@@ -163,9 +163,8 @@ class Turns:
             return
         rest, self._rest = self._rest, []
         for _, host, event in sorted(rest, key=itemgetter(0, 1)):
-            self._session.note(host, event)
-        if self._look_at_new():
-            raise RuntimeError("flows start because of what the traffic says that none follows from")
+            if self._session.note(host, event):
+                raise RuntimeError("flows start because of what the traffic says that none follows from")
 
     def _go_on(self, now_ns: int) -> None:
         """Continue the hosts that have their turn, until they are held again or the window ends."""
@@ -176,22 +175,17 @@ class Turns:
             self._fabric.go_on(host, starts_ns[0] if starts_ns else None)
         self._taken.clear()
 
-    def _look_at_new(self) -> Sequence[Flow]:
-        """Take up the flows that the session did not know before, and return them.
+    def _expect(self, flow: Flow, now_ns: int = -1) -> None:
+        """Prepare for a new flow, which may start later than now.
 
         A run cannot end before each flow has had its least time. From then on each window is one
         instant, so that the run ends with the instant in which the last flow is done.
         """
-        session = self._session
-        records = session.records
-        if self._known == len(records):
-            return ()
-        flows = [record.flow for record in records[self._known :]]
-        self._known = len(records)
-        for flow in flows:
+        if flow.start_ns > now_ns:
             for source in flow.sources:
-                if session.owns(source):
+                if self._session.owns(source):
                     heappush(self._starts_ns[source], flow.start_ns)
-            self._careful_ns = max(self._careful_ns, flow.start_ns + self._least_ns(flow))
-        self._fabric.careful_from(self._careful_ns)
-        return flows
+        least_end_ns = flow.start_ns + self._least_ns(flow)
+        if least_end_ns > self._careful_ns:
+            self._careful_ns = least_end_ns
+            self._fabric.careful_from(least_end_ns)
