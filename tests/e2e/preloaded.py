@@ -1,7 +1,19 @@
-"""Modules that each `p4cc run` loads, imported once by the process that runs are forked from."""
+"""Modules that each `p4cc run` loads, imported once by the process that runs are forked from.
+
+Planning a run loads topologies, workloads, protocols and programs, which are found by their files.
+"""
+
+from pathlib import Path
 
 from harness.worlds.native_hosts import use_native_hosts
 
 use_native_hosts()
 
+from harness.commands import run as run  # noqa: E402
 from harness.execution import execute as execute  # noqa: E402
+from harness.execution import reports as reports  # noqa: E402
+from harness.plan.resolve import plan  # noqa: E402
+from harness.plan.scenario import check  # noqa: E402
+from p4switch.engine import codegen as codegen  # noqa: E402
+
+plan("preloaded", check({"topology": {"name": "single-switch", "hosts": 3}, "workload": {"name": "incast"}}), Path())
