@@ -552,6 +552,10 @@ class _PipelineGenerator:
         if t.kind != "P4_TABLE_KEYLESS" and (t.declared.counter or t.declared.support_timeout or t.meter >= 0):
             with em.when(f"{found}.entry"):
                 self._direct(t, f"{found}.entry")
+            if t.meter >= 0:
+                with em.otherwise(), em.when(f"sw->meters_more[{t.meter}].fallback.configured"):
+                    color = em.temp("uint64_t", self.program.metered_by_default(t.meter))
+                    self._store_colour(t, color, t.declared.room)
         cases: list[tuple[str, list[Statement]]] = []
         targets: list[tuple[str | None, str | None]] = []
         for number in self.control.possible(t):
@@ -604,10 +608,12 @@ class _PipelineGenerator:
             self._direct_meter(t, entry)
 
     def _direct_meter(self, table: Table, entry: str) -> None:
-        em = self.em
+        color = self.em.temp("uint64_t", self.program.metered(table.meter, f"{entry}->handle"))
+        self._store_colour(table, color, f"{entry}->handle")
+
+    def _store_colour(self, table: Table, colour: str, cell: str | int) -> None:
         meter = self.program.nodes.meters[table.meter]
         assert meter.result is not None
-        color = em.temp("uint64_t", self.program.metered(table.meter, f"{entry}->handle"))
         point = self.program.points.add("meter", meter.name, None, counted=False)
-        em.note(f"TRACE(P4_TRACE_METER, {point}, {entry}->handle, (int64_t){color}, NULL, 0)")
-        self.x.place(meter.result).store(em, color)
+        self.em.note(f"TRACE(P4_TRACE_METER, {point}, {cell}, (int64_t){colour}, NULL, 0)")
+        self.x.place(meter.result).store(self.em, colour)

@@ -350,10 +350,17 @@ class Program:
 
     def metered(self, number: int, index: str, size: str = "p->ingress_len", colour: str = "0") -> str:
         """Return as C the colour that a meter's cell gives to a packet of `size` bytes that arrives with a colour."""
+        return self._metered(number, f"&sw->meters[{number}][{index}]", size, colour)
+
+    def metered_by_default(self, number: int) -> str:
+        """Return as C the colour that a direct meter gives to a packet that hits no entry."""
+        return self._metered(number, f"&sw->meters_more[{number}].fallback", "p->ingress_len", "0")
+
+    def _metered(self, number: int, cell: str, size: str, colour: str) -> str:
         meter = self.nodes.meters[number]
-        packets = int(meter.unit == "packets")
-        cell = f"&sw->meters[{number}][{index}]"
-        return f"p4_meter_execute(sw, {cell}, {meter.rates}, {packets}, {size}, p->now, {colour})"
+        packets = meter.unit == "packets"
+        need = size if packets else f"p4_metered_bytes(sw, {number}, {size})"
+        return f"p4_meter_execute(sw, {cell}, {meter.rates}, {int(packets)}, {need}, p->now, {colour})"
 
     def calculation(self, name: str) -> str:
         """Return the C name of a calculation's function."""

@@ -137,6 +137,7 @@ class Table:
     profile: Profile | None
     has_counter: bool
     meter: MeterKind | None
+    meter_name: str  # empty: there is none
     idle_timeout: bool
     room: int  # largest number of entries
     direct: tuple[str, ...]  # registers and extern objects with a cell for each entry
@@ -310,6 +311,7 @@ class _Loader:
             profile=self.pipeline.profiles.get(table.implementation_id),
             has_counter=any(c.preamble.id in direct for c in self.info.direct_counters),
             meter=None if meter is None else _meter_kind(meter.spec),
+            meter_name=data.meter,
             idle_timeout=table.idle_timeout_behavior != 0,
             room=data.room,
             direct=tuple(data.direct),

@@ -73,6 +73,7 @@ class _State:
     default: Target | None = None  # None: the program's own
     default_metadata: bytes = b""
     default_cookie: int = 0
+    default_meter: MeterRates | None = None
 
 
 class TableStore:
@@ -246,9 +247,12 @@ class TableStore:
         if info.const_default or info.profile is not None:
             denied(f"{info.name}: the default action is constant")
         self._check_extras(info, message)
-        if message.HasField("counter_data") or message.HasField("meter_config"):
-            unimplemented(f"{info.name}: the default entry has no direct counter or meter")
-        old = (state.default, state.default_metadata, state.default_cookie)
+        if message.HasField("counter_data"):
+            unimplemented(f"{info.name}: the default entry has no direct counter")
+        meter = None
+        if info.meter is not None and message.HasField("meter_config"):
+            meter = decode_meter(info.meter, message.meter_config, info.name)
+        old, old_meter = (state.default, state.default_metadata, state.default_cookie), state.default_meter
         if message.HasField("action"):
             if message.action.WhichOneof("type") != "action":
                 invalid(f"{info.name}: the default action must be an action")
@@ -256,7 +260,18 @@ class TableStore:
             self._set_default(state, call, message.metadata, message.controller_metadata)
         else:
             self._set_default(state, None, b"", 0)
-        return lambda: self._set_default(state, *old)
+        self._set_default_meter(state, meter)
+
+        def undo() -> None:
+            self._set_default_meter(state, old_meter)
+            self._set_default(state, *old)
+
+        return undo
+
+    def _set_default_meter(self, state: _State, meter: MeterRates | None) -> None:
+        if meter != state.default_meter:
+            self._switch.direct_meter_set(state.info.name, None, meter)
+            state.default_meter = meter
 
     def write_indirect_default(self, table_id: int, action: Message | None) -> Undo:
         """Set or clear the profile's member or group that is the default of a table; return how to undo it.
@@ -357,7 +372,7 @@ class TableStore:
             if query.table_id:
                 self._check_query(info, query)
             if query.is_default_action:
-                yield self._default_message(state)
+                yield self._default_message(state, query)
                 continue
             for found in self._selected(state, query):
                 yield None if found is None else self._message(info, *found, query)
@@ -409,7 +424,7 @@ class TableStore:
         return message
 
     @staticmethod
-    def _default_message(state: _State) -> Message:
+    def _default_message(state: _State, query: Message) -> Message:
         info = state.info
         message = p4runtime_pb2.TableEntry(
             table_id=info.id, is_default_action=True, metadata=state.default_metadata,
@@ -418,6 +433,8 @@ class TableStore:
         target = state.default or info.initial_default
         if target is not None:
             _encode_target(target, message.action)
+        if state.default_meter is not None and query.HasField("meter_config"):
+            encode_meter(state.default_meter, message.meter_config)
         return message
 
     # -- direct counters and meters ---------------------------------------------------------------------------------
@@ -524,14 +541,14 @@ class TableStore:
             for key, entry in state.entries.items():
                 if not (info.is_const or entry.is_const):
                     yield self._message(info, key, entry, query)
-            if state.default is not None and info.profile is None:
-                yield self._default_message(state)
+            if info.profile is None and (state.default is not None or state.default_meter is not None):
+                yield self._default_message(state, query)
 
     def carry_indirect_defaults(self, old: TableStore) -> None:
         """Take over the members and groups that are defaults in `old`. Raises P4RuntimeError if one does not exist."""
         for ident, state in old._states.items():
             if state.default is not None and state.info.profile is not None:
-                self.write_indirect_default(ident, self._default_message(state).action)
+                self.write_indirect_default(ident, self._default_message(state, p4runtime_pb2.TableEntry()).action)
 
     def forget_initial_entries(self, of: TableStore) -> None:
         """Remove the program's own entries, unless constant, from the tables that `of` has too."""

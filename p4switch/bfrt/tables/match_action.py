@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from p4switch.bfrt.aging import NS_A_MS, IdleTimeout
 from p4switch.bfrt.attributes import Attribute
+from p4switch.bfrt.byte_counts import MeterByteCountAdjust
 from p4switch.bfrt.fields import Id, Json
 from p4switch.bfrt.key_masks import DynamicKeyMask
 from p4switch.bfrt.keys import Keys
@@ -33,8 +34,11 @@ class MatchTable(Table):
 
     takes = Table.takes | {_Update.DELETE}
     offers: ClassVar[Mapping[str, type[Attribute]]] = {
-        **Table.offers, "IdleTimeout": IdleTimeout, "DynamicKeyMask": DynamicKeyMask
-    }  # fmt: skip
+        **Table.offers,
+        "IdleTimeout": IdleTimeout,
+        "DynamicKeyMask": DynamicKeyMask,
+        "MeterByteCountAdjust": MeterByteCountAdjust,
+    }
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         self.keys = Keys(info)
@@ -50,6 +54,10 @@ class MatchTable(Table):
         """The key fields in `bf-rt.json`."""
         infos: list[Json] = self._info["key"]
         return infos
+
+    def meter_name(self, state: State) -> str:
+        """Return the name of the direct meter in the program."""
+        return state.pipeline.tables[self.table_id].meter_name
 
     def _query(self) -> Message:
         query = p4runtime_pb2.TableEntry(table_id=self.table_id)
@@ -198,13 +206,18 @@ class MatchTable(Table):
         given: dict[int, Message] = {}
         if kind in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
             given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
+            rates = self._rate_fields()
             taken = {Id.ACTION_MEMBER_ID, Id.SELECTOR_GROUP_ID, *self._direct.ids}
+            taken |= set(rates[1]) if rates is not None and not self._is_indirect else set()
             refused = [self._data[ident]["name"] for ident in given if ident in self._data and ident not in taken]
             if refused:
                 unimplemented(f"{self.name}: {refused[0]} of the default entry is not supported")
             self._take_target(entry.data.action_id, given, made, state)
             if not made.HasField("action"):
                 invalid(f"{self.name}: the action is missing")
+            config = no_limits()
+            if self._take_rates(given, config):
+                made.meter_config.CopyFrom(config)
         elif kind not in (_Update.RESET, _Update.DELETE):
             unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
         elif self._info["has_const_default_action"]:
@@ -231,7 +244,8 @@ class MatchTable(Table):
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return the entry with a key, the default entry, or all others."""
         if entry.is_default_entry:
-            query = p4runtime_pb2.TableEntry(table_id=self.table_id, is_default_action=True)
+            query = self._query()
+            query.is_default_action = True
             defaults = [self._encoded(e, state) for e in read_p4(state, "table_entry", query)]
             for each in defaults:
                 self._direct.put(None, each.data, state)
@@ -263,8 +277,8 @@ class MatchTable(Table):
             self._put(made.data, Id.SELECTOR_GROUP_ID, from_p4(found.action.action_profile_group_id))
         elif kind is not None:
             unimplemented(f"{self.name}: an entry has an action set, which P4Runtime wrote and BfRuntime cannot tell")
-        if not found.is_default_action:
-            if self._has_counter:
-                self._put_counts(made.data, found.counter_data)
+        if self._has_counter and not found.is_default_action:
+            self._put_counts(made.data, found.counter_data)
+        if not (found.is_default_action and self._is_indirect):
             self._put_rates(made.data, found.meter_config if found.HasField("meter_config") else None, state)
         return made

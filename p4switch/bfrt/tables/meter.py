@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from p4switch.bfrt.attributes import Attribute
+from p4switch.bfrt.byte_counts import MeterByteCountAdjust
 from p4switch.bfrt.messages import Message
 from p4switch.bfrt.tables.base import TABLE_KINDS, no_limits
 from p4switch.bfrt.tables.cells import Cells
@@ -21,6 +23,11 @@ class MeterTable(Cells):
     """Meters."""
 
     entity = "meter_entry"
+    offers: ClassVar[Mapping[str, type[Attribute]]] = {**Cells.offers, "MeterByteCountAdjust": MeterByteCountAdjust}
+
+    def meter_name(self, state: State) -> str:
+        """Return the meter's name in the program."""
+        return self.name.partition(".")[2]
 
     def bare(self) -> Message:
         """Return P4Runtime's message that selects all meters."""

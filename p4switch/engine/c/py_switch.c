@@ -534,13 +534,27 @@ METHOD(meter_set)
     return set_meter(self, &self->sw->meters[m][index], config);
 }
 
+METHOD(meter_adjust)
+{
+    const char *name;
+    int adjust;
+    static char *names[] = {"name", "nbytes", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "si", names, &name, &adjust))
+        return NULL;
+    int m = p4_find_meter(self->sw, name);
+    if (m < 0)
+        return raise_status(self, m);
+    self->sw->meters_more[m].adjust = adjust;
+    Py_RETURN_NONE;
+}
+
 METHOD(direct_meter_set)
 {
     const char *table;
     uint32_t handle;
-    PyObject *config;
+    PyObject *given, *config;
     static char *names[] = {"table", "handle", "config", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O", names, &table, to_u32, &handle, &config))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sOO", names, &table, &given, &config))
         return NULL;
     int t = p4_find_table(self->sw, table);
     if (t < 0)
@@ -548,6 +562,10 @@ METHOD(direct_meter_set)
     int m = self->sw->program->tables[t].meter;
     if (m < 0)
         return PyErr_Format(PyExc_ValueError, "table %s has no direct meter", table);
+    if (given == Py_None)
+        return set_meter(self, &self->sw->meters_more[m].fallback, config);
+    if (!to_u32(given, &handle))
+        return NULL;
     if (!p4_table_entry(self->sw, (uint32_t)t, handle))
         return raise_status(self, P4_INVALID);
     return set_meter(self, &self->sw->meters[m][handle], config);
@@ -1023,6 +1041,7 @@ static PyMethodDef methods[] = {
     ENTRY(direct_counter_read),
     ENTRY(direct_counter_write),
     ENTRY(meter_set),
+    ENTRY(meter_adjust),
     ENTRY(direct_meter_set),
     ENTRY(register_read),
     ENTRY(register_write),

@@ -235,6 +235,10 @@ typedef struct p4_profile {
 typedef struct p4_rate { uint64_t per_second, burst, tokens, accrued; } p4_rate;
 typedef struct p4_meter { uint64_t configured; p4_rate rates[2]; /* peak, committed */ } p4_meter;
 
+/* What an array of meters has beside its cells: bytes that are added to the length of each packet, and the cell of a
+ * table's default action. */
+typedef struct p4_meter_more { int64_t adjust; p4_meter fallback; } p4_meter_more;
+
 /* A copy of a packet. If `of` is not 0, the replica is one of that many, from which a hash chooses one; lag_of works
  * likewise with another hash. If `xid` is not 0, packets that exclude xid - 1 are not copied. Only some
  * architectures use these members. */
@@ -273,6 +277,7 @@ struct p4_switch {
     p4_table_control *controls;
     p4_vset *vsets;
     uint8_t **objects;       /* cells of extern objects */
+    p4_meter_more *meters_more;
     uint64_t seed;
     uint64_t tick_ns;
     uint64_t failed_asserts; /* also assumes */
@@ -510,6 +515,13 @@ P4_INLINE void p4_count(p4_switch *sw, uint32_t array, uint64_t size, uint64_t i
         sw->counters[array][index].packets++;
         sw->counters[array][index].bytes += bytes;
     }
+}
+
+/* The bytes that a meter counts for a packet. */
+P4_INLINE uint32_t p4_metered_bytes(const p4_switch *sw, uint32_t meter, uint32_t bytes)
+{
+    int64_t sum = (int64_t)bytes + sw->meters_more[meter].adjust;
+    return sum > 0 ? (uint32_t)sum : 0;
 }
 
 /* The new colour of a packet that arrives with `colour`: 0 green, 1 yellow, 2 red. */

@@ -70,7 +70,8 @@ static int allocate(p4_switch *sw)
     sw->vsets = calloc(p->n_vsets + 1u, sizeof *sw->vsets);
     sw->passed = calloc(p->n_points + 1u, sizeof *sw->passed);
     sw->objects = calloc(p->n_objects + 1u, sizeof *sw->objects);
-    if (!sw->controls || !sw->vsets || !sw->passed || !sw->objects)
+    sw->meters_more = calloc(p->n_meters + 1u, sizeof *sw->meters_more);
+    if (!sw->controls || !sw->vsets || !sw->passed || !sw->objects || !sw->meters_more)
         return P4_MEMORY;
     for (uint32_t i = 0; i < p->n_objects; i++)
         if (!(sw->objects[i] = calloc(p->objects[i].size + 1u, p->objects[i].stride)))
@@ -161,6 +162,7 @@ void p4_switch_delete(p4_switch *sw)
     for (uint32_t i = 0; sw->objects && i < p->n_objects; i++)
         free(sw->objects[i]);
     free(sw->objects);
+    free(sw->meters_more);
     groups_clear(&sw->multicast);
     groups_clear(&sw->clones);
     free(sw->controls);
@@ -185,6 +187,7 @@ int p4_switch_reset(p4_switch *sw)
         memset(sw->counters[i], 0, p->counters[i].size * sizeof(p4_counter));
     for (uint32_t i = 0; i < p->n_meters; i++)
         memset(sw->meters[i], 0, p->meters[i].size * sizeof(p4_meter)); /* size 0 for direct ones */
+    memset(sw->meters_more, 0, p->n_meters * sizeof *sw->meters_more);
     for (uint32_t i = 0; i < p->n_banks; i++)
         memset(sw->banks[i], 0, (size_t)p->banks[i].size * p->banks[i].stride);
     begin_registers(sw);
