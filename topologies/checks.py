@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import combinations
 
 from p4switch.architectures import ports
 from p4switch.errors import UserError
@@ -46,7 +47,22 @@ def check(topology: Topology) -> Topology:
     for (node, port), count in Counter(ends).items():
         if count > 1:
             raise UserError(f"{where}: port {port} of {node} has {count} links; expected one")
+    if topology.routing == "ugal" and (apart := _apart_in_group(topology)):
+        raise UserError(
+            f"{where}: no link between {' and '.join(apart)}; expected one between each two switches of a group, as "
+            "routing 'ugal' needs, without switches in NICs"
+        )
     return topology
+
+
+def _apart_in_group(topology: Topology) -> tuple[str, str] | None:
+    """Return two switches of a group without a link between them; None if there are none."""
+    linked = {end for link in topology.links for end in ((link.a, link.b), (link.b, link.a))}
+    groups: dict[int, list[str]] = {}
+    for name, group in topology.route_groups.items():
+        groups.setdefault(group, []).append(name)
+    pairs = (pair for members in groups.values() for pair in combinations(members, 2))
+    return next((pair for pair in pairs if pair not in linked), None)
 
 
 def _twice(names: Iterable[str]) -> str | None:

@@ -1,20 +1,21 @@
 """Dragonflies (Kim et al., ISCA 2008): groups of fully connected switches, each group joined to every other one.
 
 Routes are shortest paths, some of which have two links between groups, or the paper's minimal or
-Valiant's (`topologies.group_paths`). They contain cycles between groups, so with PFC packets can
-wait for each other. Lossless runs may therefore deadlock, which ends them.
+Valiant's, or UGAL chooses between these (`topologies.group_paths`). They contain cycles between
+groups, so with PFC packets can wait for each other. Lossless runs may therefore deadlock, which
+ends them.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from topologies.model import Builder, Topology
+from topologies.model import Builder, Routing, Topology
 from topologies.registry import Delay, Rate, TopologyParameters, register
 
 
@@ -33,8 +34,9 @@ class Dragonfly(TopologyParameters):
     fabric_rate_bps: Rate = 100_000_000_000  # of each link between two switches
     global_delay_ns: Delay | None = None  # delay of links between groups; none: that of all others
     # `shortest`: regardless of groups on the path; `minimal`: over one link between groups;
-    # `valiant`: through a random third group, like switch.load_balancing = "valiant".
-    routing: Literal["shortest", "minimal", "valiant"] = "shortest"
+    # `valiant`: through a random third group; `ugal`: minimal or through a third group, by the
+    # queues (`switch.load_balancing` of the same name).
+    routing: Routing = "shortest"
 
     @model_validator(mode="after")
     def _enough_links(self) -> Self:
@@ -69,4 +71,4 @@ class Dragonfly(TopologyParameters):
         if self.routing == "shortest":
             return network
         groups = {name: g for g, members in enumerate(names) for name in members}
-        return replace(network, route_groups=groups, detours=self.routing == "valiant")
+        return replace(network, route_groups=groups, routing=self.routing)

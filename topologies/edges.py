@@ -33,7 +33,7 @@ from p4switch.tables import Table
 from topologies.from_files import FileLink, FileNetwork, FileTopology, assembled, checked_name, leaves
 from topologies.group_paths import in_groups
 from topologies.links import Delay, Framing, Loss, Pattern, Rate
-from topologies.model import MAX_LINKS, Topology
+from topologies.model import MAX_LINKS, Routing, Topology
 from topologies.registry import register
 
 if sys.version_info >= (3, 11):
@@ -89,7 +89,7 @@ class ListedTopology(FileTopology):
     # number. 0: none.
     hosts_per_switch: Annotated[int, Field(ge=0, le=500)] = 0
     # Routing, as for a dragonfly; all but `shortest` need a `group` of each switch in the file.
-    routing: Literal["shortest", "minimal", "valiant"] = "shortest"
+    routing: Routing = "shortest"
 
     def assembled(self, kind: str, listed: Listed) -> Topology:
         """Return the network that a file lists.
@@ -150,7 +150,7 @@ class ListedTopology(FileTopology):
         if self.routing == "shortest":
             return found
         groups = {name: entry.group for name, entry in listed.nodes.items()}
-        return in_groups(found, groups, detours=self.routing == "valiant")
+        return in_groups(found, groups, self.routing)
 
     def _link(self, link: ListedLink) -> FileLink:
         given = link.attributes

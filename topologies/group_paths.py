@@ -2,7 +2,8 @@
 
 These are minimal routing and Valiant's algorithm as in Kim et al., ISCA 2008. Minimal routes have
 one link between groups, to the destination's. With detours a packet in its first group takes one of
-the group's links to third groups, each with the same probability, and a direct path from there.
+the group's links to third groups, each with the same probability, and a direct path from there. With
+UGAL a packet may do either.
 Paths within a group are the shortest ones that do not leave it, so a packet visits each group at
 most once.
 
@@ -23,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from p4switch.errors import UserError
-from topologies.model import Neighbour, Topology
+from topologies.model import Neighbour, Routing, Topology
 from topologies.shortest_paths import Cells, Ports, shortest_paths
 
 _NO_PATH = -1
@@ -139,7 +140,7 @@ class GroupPaths:
         return (one.port,) if one.switch == switch else self._towards(switch, one.switch)
 
     def mean_links(self, source: str, destination: str) -> float:
-        """Return the links between two switches, on average over all detours.
+        """Return the links between two switches, on average over all detours, or over all paths of UGAL.
 
         Parameters
         ----------
@@ -157,9 +158,10 @@ class GroupPaths:
         begins = self._begins(source, group)
         if not begins:
             return self._direct_links(source, destination)
-        return fmean(
+        detour = fmean(
             self._distances[one.switch][source] + 1 + self._direct_links(one.there.node, destination) for one in begins
         )
+        return fmean((detour, self._direct_links(source, destination))) if self._adaptive(source, group) else detour
 
     def _direct_links(self, source: str, destination: str) -> float:
         onward = self._nearest(source, self._group[destination])
@@ -214,7 +216,7 @@ class GroupPaths:
                 extend(leaving.setdefault(one.switch, none()), onward, 1, cost(one.there))
         found = np.full((most, count, count), _NO_PATH, np.int64)
         for name, row in self.column.items():
-            total = np.maximum(within[name], np.where(self._detoured(name, group_of), _NO_PATH, direct[name]))
+            total = np.maximum(within[name], np.where(self._only_detoured(name, group_of), _NO_PATH, direct[name]))
             for through in self._members[self._group[name]]:
                 if through in leaving and through in own[name]:
                     links, before = own[name][through]
@@ -222,10 +224,18 @@ class GroupPaths:
             found[:, row] = total
         return {switches: costs for switches, costs in enumerate(found) if (costs >= 0).any()}
 
-    def _detoured(self, switch: str, group_of: Cells) -> npt.NDArray[np.bool_]:
-        """Return whether packets to a destination take detours, by column."""
-        groups = {group for group in self._members if group != self._group[switch] and self._begins(switch, group)}
-        return np.isin(group_of, sorted(groups))
+    def _adaptive(self, switch: str, group: int) -> bool:
+        """Return whether packets to another group may go directly although there are detours."""
+        return self._topology.routing == "ugal" and bool(self._nearest(switch, group))
+
+    def _only_detoured(self, switch: str, group_of: Cells) -> npt.NDArray[np.bool_]:
+        """Return whether all packets to a destination take detours, by column."""
+        groups = [
+            group
+            for group in self._members
+            if group != self._group[switch] and self._begins(switch, group) and not self._adaptive(switch, group)
+        ]
+        return np.isin(group_of, groups)
 
     def _costs_within(self, start: str, cost: Callable[[Neighbour], int]) -> dict[str, tuple[int, int]]:
         """Return the links and the largest cost of the shortest paths to each switch of a group."""
@@ -242,7 +252,7 @@ class GroupPaths:
         return found
 
 
-def in_groups(topology: Topology, groups: Mapping[str, int | None], detours: bool) -> Topology:
+def in_groups(topology: Topology, groups: Mapping[str, int | None], routing: Routing) -> Topology:
     """Return a network whose routes are by groups of switches.
 
     Parameters
@@ -251,8 +261,8 @@ def in_groups(topology: Topology, groups: Mapping[str, int | None], detours: boo
         Network.
     groups
         Group of each switch; None: it has none.
-    detours
-        Whether packets go by way of third groups.
+    routing
+        Paths by groups that packets take.
 
     Returns
     -------
@@ -270,7 +280,7 @@ def in_groups(topology: Topology, groups: Mapping[str, int | None], detours: boo
         if group is None:
             raise UserError(f"topology.routing: switch {switch.name} has no group; expected one of each switch")
         found[switch.name] = group
-    grouped = replace(topology, route_groups=found, detours=detours)
+    grouped = replace(topology, route_groups=found, routing=routing)
     paths = GroupPaths(grouped)
     for number in sorted(set(found.values())):
         apart = paths.apart(number)

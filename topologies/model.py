@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from ipaddress import IPv4Address
+from typing import Literal
 
 from p4switch.architectures.front_panel import FrontPanel
 from p4switch.errors import UserError
+
+Routing = Literal["shortest", "minimal", "valiant", "ugal"]
+"""Paths that packets may take; all but `shortest` are by groups of switches (`topologies.group_paths`)."""
 
 HOST_PORT = 1
 """A host has one port; ports are numbered from 1 everywhere, because P4Runtime reserves port 0."""
@@ -83,9 +87,8 @@ class Topology:
     `name` and `parameters` are those from which it was built. If servers have several NICs, each
     NIC is a host, and `servers` has the indices of each server's NICs, by name and in their order.
     If a file numbers its nodes, `host_numbers` has the indices of servers (or of hosts, if each is
-    a server) by these numbers. If routes are by groups of switches (`topologies.group_paths`),
-    `route_groups` has the group of each switch, and `detours` says whether packets go through third
-    groups. Networks are compared by identity.
+    a server) by these numbers. If `routing` is by groups of switches, `route_groups` has the group
+    of each switch. Networks are compared by identity.
     """
 
     name: str
@@ -96,8 +99,13 @@ class Topology:
     host_numbers: Mapping[int, int] | None = None
     servers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     route_groups: Mapping[str, int] = field(default_factory=dict)
-    detours: bool = False
+    routing: Routing = "shortest"
     framing_bytes: int = 0  # of links without a value of their own
+
+    @property
+    def detours(self) -> bool:
+        """Whether packets may go through third groups of switches."""
+        return self.routing in ("valiant", "ugal")
 
     @cached_property
     def ports(self) -> dict[str, dict[int, Neighbour]]:

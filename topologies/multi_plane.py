@@ -63,5 +63,5 @@ class MultiPlane(TopologyParameters):
             self.model_dump(),
             servers=servers,
             route_groups=groups,
-            detours=plane.detours,
+            routing=plane.routing,
         )

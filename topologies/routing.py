@@ -133,23 +133,44 @@ def routes(topology: Topology, switch: str) -> Sequence[Route]:
 
 
 @lru_cache(maxsize=8)
-def _departures(topology: Topology) -> Mapping[int, tuple[IPv4Network, ...]]:
+def _departures(topology: Topology) -> Mapping[int, Mapping[IPv4Network, set[str]]]:
+    """Return by group the prefixes of the hosts whose packets start detours there, and these hosts' switches."""
+    hosts = [(host, topology.uplink(host).node) for host in topology.hosts if topology.detours]
     groups: dict[int, set[int]] = {}  # by rack
-    hosts = [(host, topology.route_groups[topology.uplink(host).node]) for host in topology.hosts if topology.detours]
-    for host, group in hosts:
-        groups.setdefault(int(host.address) >> 8, set()).add(group)
-    found: dict[int, dict[IPv4Network, None]] = {}
-    for host, group in hosts:
-        address = int(host.address)
-        whole = len(groups[address >> 8]) == 1
-        prefix = IPv4Network((address & ~0xFF, 24)) if whole else IPv4Network((address, 32))
-        found.setdefault(group, {})[prefix] = None
-    return {group: tuple(prefixes) for group, prefixes in found.items()}
+    for host, switch in hosts:
+        groups.setdefault(int(host.address) >> 8, set()).add(topology.route_groups[switch])
+    found: dict[int, dict[IPv4Network, set[str]]] = {}
+    for host, switch in hosts:
+        prefix = _rack_of(host) if len(groups[int(host.address) >> 8]) == 1 else IPv4Network(host.address)
+        found.setdefault(topology.route_groups[switch], {}).setdefault(prefix, set()).add(switch)
+    return found
 
 
-def departures(topology: Topology, switch: str) -> tuple[IPv4Network, ...]:
-    """Return the prefixes of the hosts whose packets start detours in a switch's group."""
-    return _departures(topology).get(topology.route_groups.get(switch, -1), ())
+def _rack_of(host: Host) -> IPv4Network:
+    return IPv4Network((int(host.address) & ~0xFF, 24))
+
+
+def departures(topology: Topology, switch: str) -> Mapping[IPv4Network, bool]:
+    """Return the prefixes of the hosts whose packets start detours in a switch's group.
+
+    The value is True if the switch is the first one of all packets from the prefix.
+    """
+    switches = _departures(topology).get(topology.route_groups.get(switch, -1))
+    if switches is None:
+        return {}
+    found = {prefix: at == {switch} for prefix, at in switches.items()}
+    nodes = (there.node for there in topology.ports[switch].values())
+    for host in (topology.host_by_name[node] for node in nodes if node in topology.host_by_name):
+        if not found.get(_rack_of(host), True):
+            found[IPv4Network(host.address)] = True
+    return found
+
+
+def exits(topology: Topology, switch: str) -> frozenset[int]:
+    """Return the ports of a switch that lead to other groups of switches."""
+    group = topology.route_groups
+    ports = topology.ports[switch].items() if group else ()
+    return frozenset(port for port, there in ports if group.get(there.node, group[switch]) != group[switch])
 
 
 def has_choices(topology: Topology) -> bool:

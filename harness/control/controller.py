@@ -50,7 +50,7 @@ from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
 from topologies.model import Neighbour
 from topologies.nic_switches import nic_switch_name
-from topologies.routing import BaseRtts, departures
+from topologies.routing import BaseRtts, departures, exits
 
 _INSERT, _MODIFY = p4runtime_pb2.Update.INSERT, p4runtime_pb2.Update.MODIFY
 _T = TypeVar("_T")
@@ -101,6 +101,7 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
         collectives=settings.collectives,
         port_base_rtts_ns=_port_base_rtts_ns(topology, switch, settings.base_rtts),
         departures=departures(topology, switch.name),
+        exits=exits(topology, switch.name),
         port_extra_bytes={port: there.extra_bytes for port, there in topology.ports[switch.name].items()},
     )
 

@@ -19,7 +19,8 @@ from p4switch.sources import SOURCE_DIRECTORY
 DIRECTORY = SOURCE_DIRECTORY / "load_balancing"
 DEFAULT = "ecmp"
 
-_CONTROL, _PER_PACKET, _SYMMETRIC, _DETOURS = "LoadBalancer", "per_packet", "symmetric", "detours"
+_CONTROL, _PER_PACKET, _SYMMETRIC = "LoadBalancer", "per_packet", "symmetric"
+_DETOURS, _ADAPTIVE = "detours", "adaptive"
 _V1MODEL = "v1model_only"
 
 
@@ -61,6 +62,11 @@ class LoadBalancer:
     def detours(self) -> bool:
         """True if packets take detours through other groups of switches, if the topology has groups."""
         return _DETOURS in (self._annotations or ())
+
+    @property
+    def adaptive(self) -> bool:
+        """True if packets may also go directly where there are detours."""
+        return _ADAPTIVE in (self._annotations or ())
 
     @property
     def architectures(self) -> tuple[str, ...] | None:

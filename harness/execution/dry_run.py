@@ -19,6 +19,14 @@ from harness.worlds.expected import Expected, check_fits, expected, memory_limit
 from harness.worlds.parallel import AUTO, paying_workers, workers_of
 from harness.worlds.ranks import Ranks
 from p4switch.errors import Mistakes
+from topologies.model import Routing
+
+_ROUTES: Mapping[Routing, str] = {
+    "shortest": "shortest paths",
+    "minimal": "by one link between groups",
+    "valiant": "through a third group",
+    "ugal": "by one link between groups or through a third group",
+}
 
 
 def describe(request: RunRequest, ranks: Ranks | None = None) -> None:
@@ -107,9 +115,8 @@ def _lines(run: Run, foreseen: Expected) -> Iterator[str]:
     framing = f", with {' and '.join(map(str, sorted(own)))} bytes of framing" if len(own) > 1 else ""
     yield f"links: {len(topology.links)} at {', '.join(map(_rate, rates))}{framing}"
     rtts_us = {switches: rtt / 1e3 for switches, rtt in enumerate(run.base_rtts_ns) if rtt}
-    by_groups = "through a third group" if topology.detours else "by one link between groups"
-    routes = by_groups if topology.route_groups else "shortest paths"
-    yield f"routes: {routes}; base RTT {', '.join(f'{us:g} us over {_switches(n)}' for n, us in rtts_us.items())}"
+    rtts = ", ".join(f"{us:g} us over {_switches(n)}" for n, us in rtts_us.items())
+    yield f"routes: {_ROUTES[topology.routing]}; base RTT {rtts}"
     yield f"BDP: {_bdp_bytes(run) / 1e3:,.1f} KB (at {_rate(_slowest_bps(run))} and the largest base RTT)"
     yield f"protocol: {run.protocol.name}, load balancer {run.load_balancing.name}, program {run.program.name}"
     for name, (protocol, balancing) in run.group_senders.items():

@@ -20,7 +20,6 @@ from topologies import Topology
 
 PRIORITIES = range(8)
 _SYMMETRIC = "symmetric"  # the load balancer of switches that uses the same path in both directions
-_VALIANT = "valiant"  # the load balancer that sends packets through other groups of switches
 
 Path = tuple[str, ...]
 Needs = dict[Path, Any]
@@ -51,7 +50,7 @@ def of_scenario(protocol: Protocol, parameters: ProgramParameters, topology: Top
     if protocol.info.symmetric_paths and topologies.routing.has_choices(topology):
         needs["switch", "load_balancing"] = _SYMMETRIC
     elif topology.detours:
-        needs["switch", "load_balancing"] = _VALIANT
+        needs["switch", "load_balancing"] = topology.routing
     if lanes := parameters.equal_priorities:
         needs["nic", "data_priority"] = lanes[0]
         needs["nic", "control_priority"] = max(set(PRIORITIES) - set(lanes), default=0)

@@ -11,7 +11,8 @@
 //   detour       (group_id, number) -> take(port)
 //   ecmp_group   group_id -> a group of member(port): the ports that lead on directly
 //
-// Another UDP source port (an entropy) is another detour.
+// The parameters is_first and is_exit are for ugal.p4. Another UDP source port (an entropy) is
+// another detour.
 #ifndef P4CC_VALIANT_P4
 #define P4CC_VALIANT_P4
 
@@ -31,7 +32,8 @@ control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
     FlowHash() flow_hash;
     PORT_SELECTOR(ecmp_selector);
 
-    action departs() { }
+    @noWarn("unused")
+    action departs(bool is_first) { }
 
     table departures {
         key = { hdr.ipv4.src_addr: lpm @name("src_addr"); }
@@ -40,7 +42,8 @@ control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
         size = 4096;
     }
 
-    action choose(bit<16> detours_count, bit<32> detours_salt) {
+    @noWarn("unused")
+    action choose(bit<16> detours_count, bit<32> detours_salt, bool is_exit) {
         count = detours_count;
         common_salt = detours_salt;
     }
@@ -52,7 +55,8 @@ control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
         size = GROUPS;
     }
 
-    action take(port_t port) {
+    @noWarn("unused")
+    action take(port_t port, bool is_exit) {
         standard_metadata.egress_spec = port;
     }
 

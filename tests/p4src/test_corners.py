@@ -74,7 +74,7 @@ def test_what_is_not_rocev2_ends_the_parser_that_the_program_goes_on_from(progra
     assert sum(map(len, received.values())) == 2  # an ARP request has no route
 
 
-@pytest.mark.parametrize("load_balancer", ["ecmp", "symmetric", "round_robin", "drill", "valiant"])
+@pytest.mark.parametrize("load_balancer", ["ecmp", "symmetric", "round_robin", "drill", "ugal", "valiant"])
 def test_a_group_without_members_is_no_route(load_balancer: str) -> None:
     entries = programs.parameters("ecn", {}).entries(VIEW)
     rig = BuiltinRig("ecn", [entry for entry in entries if not isinstance(entry, PortGroup)], load_balancer)

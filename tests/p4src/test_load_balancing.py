@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 
 from harness.control import load_balancing, programs
-from harness.control.programs.entries import Action, Exact, Lpm, TableEntry
+from harness.control.programs.entries import Action, Entry, Exact, Lpm, PortGroup, TableEntry
 from harness.plan.batch import planned
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
@@ -120,10 +121,12 @@ def test_a_file_anywhere(tmp_path: Path) -> None:
 def test_those_that_come_with_it() -> None:
     found = {name: load_balancing.find(name, Path()) for name in load_balancing.names()}
     assert {name: one.per_packet for name, one in found.items()} == {
-        "drill": True, "ecmp": False, "round_robin": True, "symmetric": False, "valiant": False,
+        "drill": True, "ecmp": False, "round_robin": True, "symmetric": False, "ugal": True,
+        "valiant": False,
     }
     assert [name for name, one in found.items() if one.symmetric] == ["symmetric"]
-    assert [name for name, one in found.items() if one.detours] == ["valiant"]
+    assert [name for name, one in found.items() if one.detours] == ["ugal", "valiant"]
+    assert [name for name, one in found.items() if one.adaptive] == ["ugal"]
     assert all(one.summary for one in found.values())
 
 
@@ -168,14 +171,29 @@ def test_what_cannot_be_one(tmp_path: Path) -> None:
 
 
 GROUP_OF_FAR = 2  # of ports, as the routes of VIEW have them
-DETOURS = [
-    TableEntry("departures", {"src_addr": Lpm(0x0A000000, 24)}, Action("departs")),
-    TableEntry("detours", {"group_id": Exact(GROUP_OF_FAR)}, Action("choose", {"detours_count": 3, "detours_salt": 7})),
-    *(
-        TableEntry("detour", {"group_id": Exact(GROUP_OF_FAR), "number": Exact(number)}, Action("take", {"port": port}))
-        for number, port in enumerate((1, 2))
-    ),
-]
+
+
+def detours(
+    ports: Sequence[int], count: int, *, is_first: bool = True, direct_exit: bool = False, detour_exit: bool = False
+) -> list[Entry]:
+    """Return the entries of a switch with `count` detours, of which the first ones have these ports."""
+    group = Exact(GROUP_OF_FAR)
+    choice = {"detours_count": count, "detours_salt": 7, "is_exit": direct_exit}
+    return [
+        TableEntry("departures", {"src_addr": Lpm(0x0A000000, 24)}, Action("departs", {"is_first": is_first})),
+        TableEntry("detours", {"group_id": group}, Action("choose", choice)),
+        *(
+            TableEntry(
+                "detour",
+                {"group_id": group, "number": Exact(number)},
+                Action("take", {"port": port, "is_exit": detour_exit}),
+            )
+            for number, port in enumerate(ports)
+        ),
+    ]
+
+
+DETOURS = detours((1, 2), 3)
 
 
 def spread(rig: Rig, source: str, destination: str) -> Counter[int]:
@@ -206,3 +224,58 @@ def test_valiant_chooses_a_path_for_what_is_not_udp_too(make_rig: MakeRig) -> No
     rig = make_rig("ecn", load_balancer="valiant", more=DETOURS)
     other = bytes(Ether(dst=mac("10.1.2.3")) / IP(src="10.2.0.2", dst="10.1.2.3", ttl=9) / TCP(sport=1, dport=80))
     assert sum(len(frames) for frames in rig.run([Sent(1, other)]).values()) == 1
+
+
+def ugal_port(entries: Sequence[Entry], held: Mapping[int, int], flow: Flow = FAR) -> int | None:
+    """Return the port of a flow's packet where queues hold some bytes; those of ports 5 to 8 are the direct ones."""
+    rig = BuiltinRig("ecn", [*programs.parameters("ecn", {}).entries(VIEW), *entries], "ugal")
+    for port, held_bytes in held.items():
+        rig.switch.register_write("queue_bytes", queue_of(port), held_bytes.to_bytes(4, "big"))
+    return next((port for port, _ in rig.switch.process(1, flow.data(), 0)), None)
+
+
+DIRECT = (5, 6, 7, 8)
+
+
+@pytest.mark.parametrize(
+    ("direct_bytes", "detour_bytes", "detoured"),
+    [(0, 0, False), (2000, 1000, False), (2001, 1000, True), (1, 0, True), (0, 1 << 31, False)],
+)
+def test_ugal_takes_the_detour_where_it_is_under_half_as_long(
+    direct_bytes: int, detour_bytes: int, detoured: bool
+) -> None:
+    held = {**dict.fromkeys(DIRECT, direct_bytes), 1: detour_bytes}
+    port = ugal_port(detours((1,), 1), held)
+    assert port == 1 if detoured else port in DIRECT
+
+
+@pytest.mark.parametrize(
+    ("direct_exit", "detour_exit", "detour_is_shorter", "detoured"),
+    [
+        (False, True, False, True),
+        (True, False, True, False),
+        (True, True, False, False),
+        (True, True, True, True),
+        (False, False, True, False),
+    ],
+)
+def test_a_later_switch_sends_out_of_the_group_what_can_leave_there(
+    direct_exit: bool, detour_exit: bool, detour_is_shorter: bool, detoured: bool
+) -> None:
+    entries = detours((1,), 1, is_first=False, direct_exit=direct_exit, detour_exit=detour_exit)
+    port = ugal_port(entries, dict.fromkeys(DIRECT if detour_is_shorter else (1,), 5000))
+    assert port == 1 if detoured else port in DIRECT
+
+
+def test_ugal_in_other_groups_and_with_one_kind_of_path() -> None:
+    full = dict.fromkeys(DIRECT, 5000)
+    assert ugal_port(detours((1,), 1), full, Flow("10.2.0.2", "10.1.2.3")) in DIRECT
+    assert ugal_port(detours((), 1), full) in DIRECT  # the detour is not known
+    assert ugal_port(detours((1,), 1)[:1], full) in DIRECT
+    tables = programs.parameters("ecn", {}).entries(VIEW)
+    entries = [entry for entry in tables if not isinstance(entry, PortGroup)]
+    for is_first in (True, False):
+        rig = BuiltinRig("ecn", [*entries, *detours((1,), 1, is_first=is_first)], "ugal")
+        assert [port for port, _ in rig.switch.process(1, FAR.data(), 0)] == [1]
+    other = bytes(Ether(dst=mac("10.1.2.3")) / IP(src="10.2.0.2", dst="10.1.2.3", ttl=9) / TCP(sport=1, dport=80))
+    assert len(rig.switch.process(1, other, 0)) == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 import topologies
+from harness.control import programs
+from harness.control.controller import Settings, switch_view
+from harness.control.programs.entries import Action, Lpm, TableEntry
 from harness.plan.resolve import plan
 from harness.plan.run import Run
 from harness.plan.scenario import check
@@ -35,11 +38,14 @@ def route(topology: Topology, switch: str, host: Host) -> Route:
     return next(route for route in routes(topology, switch) if host.address in route.prefix)
 
 
+def departs(topology: Topology, switch: str, source: Host) -> bool:
+    return any(source.address in prefix for prefix in departures(topology, switch))
+
+
 def walks(topology: Topology, source: Host, destination: Host) -> Iterator[list[Neighbour]]:
     """Yield the paths that entries allow, by the number of the detour and by the choice among equal ports."""
     first = topology.uplink(source)
-    here = departures(topology, first.node)
-    assert topology.detours == any(source.address in prefix for prefix in here)
+    assert topology.detours == departs(topology, first.node, source)
     for number in range(len(route(topology, first.node, destination).detours) or 1):
         pending = [[first]]
         while pending:
@@ -50,7 +56,7 @@ def walks(topology: Topology, source: Host, destination: Host) -> Iterator[list[
                 yield links
                 continue
             found = route(topology, last, destination)
-            departing = found.detours and departures(topology, last) == here
+            departing = found.detours and departs(topology, last, source)
             ports = found.detours[number : number + 1] if departing else found.ports
             pending += [[*links, topology.ports[last][port]] for port in ports]
 
@@ -114,6 +120,66 @@ def test_minimal_routes_have_one_link_between_groups(parameters: dict[str, Any])
                 rtt_ns = transit_ns(links, DATA_BYTES, 400) + back_ns
                 largest[len(links) - 1] = max(rtt_ns, largest.get(len(links) - 1, 0))
     assert base_rtts(topology, DATA_BYTES, ACK_BYTES, 400).by_switches == largest
+
+
+@pytest.mark.parametrize("parameters", [SMALL, {**SMALL, "global_delay_ns": 5000}])
+def test_with_ugal_base_rtts_are_of_all_paths(parameters: dict[str, Any]) -> None:
+    """Check direct paths and detours, with either for the way back."""
+    both = [dragonfly(**{**parameters, "routing": routing}) for routing in ("minimal", "valiant")]
+    largest: dict[int, int] = {}
+    for one in range(len(both[0].hosts)):
+        for other in range(len(both[0].hosts)):
+            if one == other:
+                continue
+            there = [links for t in both for links in walks(t, t.hosts[one], t.hosts[other])]
+            back = [links for t in both for links in walks(t, t.hosts[other], t.hosts[one])]
+            back_ns = max(transit_ns(links, ACK_BYTES, 400) for links in back)
+            for links in there:
+                rtt_ns = transit_ns(links, DATA_BYTES, 400) + back_ns
+                largest[len(links) - 1] = max(rtt_ns, largest.get(len(links) - 1, 0))
+    assert base_rtts(dragonfly(**{**parameters, "routing": "ugal"}), DATA_BYTES, ACK_BYTES, 400).by_switches == largest
+
+
+def test_the_mean_length_with_ugal_is_between_those_of_direct_paths_and_of_detours() -> None:
+    ends = "s0-0", "s3-2"
+    minimal, ugal, valiant = (
+        paths.mean_links(*ends)
+        for routing in ("minimal", "ugal", "valiant")
+        if (paths := group_paths(dragonfly(**SMALL, routing=routing))) is not None
+    )
+    assert ugal == pytest.approx((minimal + valiant) / 2)
+
+
+def test_entries_say_which_switch_is_first_and_where_paths_leave_the_group() -> None:
+    topology = dragonfly(**SMALL, routing="ugal")
+    parameters = programs.parameters("ecn", {})
+    exits_seen = Counter[bool]()
+    for switch in topology.switches:
+        entries = parameters.entries(switch_view(topology, switch, Settings()))
+        actions = [(e.table, e.match, e.action) for e in entries if isinstance(e, TableEntry)]
+        first = [match["src_addr"] for _, match, action in actions if action == Action("departs", {"is_first": True})]
+        own = {host.address for host in topology.hosts if topology.uplink(host).node == switch.name}
+        assert first == [Lpm(int(min(own)) & ~0xFF, 24)]
+        for table, _, action in actions:
+            if table == "detour" and isinstance(action, Action):
+                there = topology.ports[switch.name][action.params["port"]].node
+                leaves = topology.route_groups[there] != topology.route_groups[switch.name]
+                assert action.params["is_exit"] == leaves
+                exits_seen[leaves] += 1
+    assert min(exits_seen[True], exits_seen[False]) > 0
+
+
+def test_ugal_needs_groups_in_which_all_switches_are_linked(tmp_path: Path) -> None:
+    expected = "expected one between each two switches of a group"
+    with pytest.raises(UserError, match=f"no link between s0-0 and nic-h0-1-2; {expected}"):
+        dragonfly(**SMALL, routing="ugal", nic_switches=True)
+    topology = dragonfly(**SMALL)
+    links = tuple(link for link in topology.links if {link.a, link.b} != {"s0-0", "s0-1"})
+    (tmp_path / "links.toml").write_text(written(replace(topology, links=links)))
+    values = {"file": str(tmp_path / "links.toml")}
+    assert topologies.build("edges", {**values, "routing": "valiant"}).detours
+    with pytest.raises(UserError, match=f"no link between s0-0 and s0-1; {expected}"):
+        topologies.build("edges", {**values, "routing": "ugal"})
 
 
 def test_the_mean_length_is_that_of_all_detours() -> None:
@@ -189,14 +255,21 @@ def test_a_rack_in_two_groups_departs_host_by_host() -> None:
     topology = dragonfly(**SMALL)
     hosts = tuple(replace(host, address=IPv4Address(f"10.0.0.{host.index + 2}")) for host in topology.hosts)
     mixed = replace(topology, hosts=hosts)
-    assert [str(prefix) for prefix in departures(mixed, "s1-0")] == [f"10.0.0.{byte}/32" for byte in range(8, 14)]
-    assert [str(prefix) for prefix in departures(topology, "s1-0")] == ["10.1.0.0/24", "10.1.1.0/24", "10.1.2.0/24"]
+    found = {str(prefix): is_first for prefix, is_first in departures(mixed, "s1-0").items()}
+    assert found == {f"10.0.0.{byte}/32": byte < 10 for byte in range(8, 14)}
+    found = {str(prefix): is_first for prefix, is_first in departures(topology, "s1-0").items()}
+    assert found == {"10.1.0.0/24": True, "10.1.1.0/24": False, "10.1.2.0/24": False}
 
 
 def adversarial(folder: Path, **tables: Any) -> Run:
     """Return a run in which all hosts of a group send to the next group: one link joins the two."""
+    return between_groups(folder, lambda _: 1, **tables)
+
+
+def between_groups(folder: Path, away: Callable[[int], int], **tables: Any) -> Run:
+    """Return a run in which each host sends to one that is so many groups away."""
     hosts, own = 72, 8  # of all groups, and of one
-    flows = [f"{host} {(host + own) % hosts} 3 100 200000 0" for host in range(hosts)]
+    flows = [f"{host} {(host + own * away(host)) % hosts} 3 100 200000 0" for host in range(hosts)]
     (folder / "flows.txt").write_text("\n".join([str(hosts), *flows, ""]))
     values: dict[str, Any] = {
         "topology": {"name": "dragonfly"},
@@ -237,6 +310,19 @@ def test_valiant_spreads_what_minimal_routing_concentrates(tmp_path: Path) -> No
     assert fast_ns < 0.5 * slow_ns
 
 
+def test_ugal_takes_detours_around_full_queues_alone(tmp_path: Path) -> None:
+    """Where minimal routing spreads the traffic evenly, all packets go directly."""
+    found = {
+        (name, routing): global_loads(between_groups(tmp_path, away, topology={"routing": routing}))
+        for name, away in (("one link", lambda host: 1), ("all links", lambda host: 1 + host % 8))
+        for routing in ("minimal", "valiant", "ugal")
+    }
+    ends_ns = {which: end_ns for which, (_, end_ns) in found.items()}
+    assert ends_ns["one link", "ugal"] < ends_ns["one link", "valiant"] < 0.5 * ends_ns["one link", "minimal"]
+    assert ends_ns["all links", "ugal"] < 0.9 * ends_ns["all links", "valiant"]
+    assert found["all links", "ugal"] == found["all links", "minimal"]
+
+
 def test_a_flow_that_ecmp_keeps_on_its_path_has_one_detour(tmp_path: Path) -> None:
     run = adversarial(tmp_path, topology={"routing": "valiant"}, lb="ecmp")
     assert run.switch_load_balancer.name == "valiant"
@@ -251,8 +337,13 @@ def test_a_flow_that_ecmp_keeps_on_its_path_has_one_detour(tmp_path: Path) -> No
         ({"switch": {"load_balancing": "valiant"}}, "'valiant' sends packets through other groups of switches"),
         (
             {"topology": {"routing": "valiant"}, "switch": {"load_balancing": "drill"}},
-            "'drill' knows of no detours, which topology.routing = 'valiant' needs; expected 'valiant', or",
+            "'drill' does not take the paths of topology.routing = 'valiant'; expected 'valiant', or",
         ),
+        (
+            {"topology": {"routing": "valiant"}, "switch": {"load_balancing": "ugal"}},
+            "'ugal' does not take the paths of topology.routing = 'valiant'; expected 'valiant', or",
+        ),
+        ({"topology": {"routing": "ugal"}, "switch": {"load_balancing": "valiant"}}, "'valiant' does not take the"),
         ({"topology": {"routing": "valiant"}, "cc": "dart", "lb": "ecmp"}, "topology.routing: 'dart' knows of routes"),
         (
             {"topology": {"routing": "valiant"}, "cc": "expresspass", "lb": "ecmp"},

@@ -49,8 +49,9 @@ class SwitchView:
     it determines the ECMP paths. `tables` are those of the compiled program, by the names that
     entries may use. `network` serves entries that have to agree among switches, such as those of
     `tree`. `groups` are the multicast groups, and `collectives` are the groups whose operations
-    switches combine. `departures` are the prefixes of the hosts whose packets take a detour from
-    the switch's group of switches, if the topology has such groups.
+    switches combine. If the topology has groups of switches, `departures` are the prefixes of the
+    hosts whose packets may take a detour from the switch's group, and whether the switch is their
+    first one; `exits` are the ports to other groups.
     """
 
     device_id: int
@@ -73,7 +74,8 @@ class SwitchView:
     groups: Sequence[Group] = ()
     collectives: Sequence[CollectiveGroup] = ()
     port_base_rtts_ns: Mapping[int, int] = field(default_factory=dict)
-    departures: Sequence[IPv4Network] = ()
+    departures: Mapping[IPv4Network, bool] = field(default_factory=dict)
+    exits: frozenset[int] = frozenset()
     port_extra_bytes: Mapping[int, int] = field(default_factory=dict)
 
     def bdp_bytes(self, port: int) -> float:

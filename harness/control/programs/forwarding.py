@@ -41,14 +41,14 @@ def forwarding_entries(switch: SwitchView) -> list[Entry]:
             ways = route.ports, route.detours
             if ways not in groups:
                 groups[ways] = len(groups) + 1
-                entries += _group(groups[ways], route, salt_of(_WHOLE_NETWORK, switch.seed))
+                entries += _group(groups[ways], route, salt_of(_WHOLE_NETWORK, switch.seed), switch.exits)
             group = {"group_id": groups[ways], "group_size": len(route.ports), "salt": salt}
             action = Action("balance", group)
         prefix = Lpm(int(route.prefix.network_address), route.prefix.prefixlen)
         entries.append(TableEntry("ipv4_lpm", {"dst_addr": prefix}, action))
-    for rack in switch.departures:
-        leaving = Lpm(int(rack.network_address), rack.prefixlen)
-        entries.append(TableEntry("departures", {"src_addr": leaving}, Action("departs")))
+    for senders, is_first in switch.departures.items():
+        leaving = Lpm(int(senders.network_address), senders.prefixlen)
+        entries.append(TableEntry("departures", {"src_addr": leaving}, Action("departs", {"is_first": is_first})))
     entries += multicast_entries(switch)
     for dscp, priority in sorted(switch.priority_of_dscp.items()):
         if priority:
@@ -58,16 +58,17 @@ def forwarding_entries(switch: SwitchView) -> list[Entry]:
     return entries
 
 
-def _group(number: int, route: Route, common_salt: int) -> list[Entry]:
-    """Return the entries of a group: its ports, and the detours that `load_balancing/valiant.p4` chooses among."""
+def _group(number: int, route: Route, common_salt: int, exits: frozenset[int]) -> list[Entry]:
+    """Return the entries of a group: its ports, and its detours (`load_balancing/valiant.p4`, `ugal.p4`)."""
     entries: list[Entry] = [PortGroup(number, route.ports)] if route.ports else []
+    group_id = Exact(number)
     if route.detours:
-        choice = Action("choose", {"detours_count": len(route.detours), "detours_salt": common_salt})
-        entries.append(TableEntry("detours", {"group_id": Exact(number)}, choice))
-    entries += [
-        TableEntry("detour", {"group_id": Exact(number), "number": Exact(place)}, Action("take", {"port": port}))
-        for place, port in enumerate(route.detours)
-    ]
+        leaves = not exits.isdisjoint(route.ports)  # then all of these ports do
+        choice = {"detours_count": len(route.detours), "detours_salt": common_salt, "is_exit": leaves}
+        entries.append(TableEntry("detours", {"group_id": group_id}, Action("choose", choice)))
+    for place, port in enumerate(route.detours):
+        take = Action("take", {"port": port, "is_exit": port in exits})
+        entries.append(TableEntry("detour", {"group_id": group_id, "number": Exact(place)}, take))
     return entries
 
 

@@ -66,7 +66,7 @@ def paths(run: Run) -> None:
     if balancer.detours and not run.topology.detours:
         raise UserError(
             f"switch.load_balancing: {balancer.name!r} sends packets through other groups of switches; topology "
-            f"{run.topology.name!r} has none; expected a dragonfly with routing = 'valiant'"
+            f"{run.topology.name!r} has none; expected a dragonfly with routing = 'valiant' or 'ugal'"
         )
     if run.topology.detours and run.program_parameters.equal_priorities:
         raise UserError(
@@ -95,10 +95,11 @@ def paths(run: Run) -> None:
             f"switch.load_balancing: {balancer.name!r} sends what answers a packet over other links; cc {info.name!r} "
             "expects 'symmetric' on a network with several paths"
         )
-    if run.topology.detours and not balancer.detours:
+    routing = run.topology.routing
+    if run.topology.detours and not (balancer.detours and balancer.adaptive == (routing == "ugal")):
         raise UserError(
-            f"switch.load_balancing: {balancer.name!r} knows of no detours, which topology.routing = 'valiant' needs; "
-            "expected 'valiant', or another topology.routing"
+            f"switch.load_balancing: {balancer.name!r} does not take the paths of topology.routing = {routing!r}; "
+            f"expected {routing!r}, or another topology.routing"
         )
     longest = len(run.base_rtts_ns) - 1
     if info.max_switches and longest > info.max_switches:
