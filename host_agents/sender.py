@@ -491,7 +491,10 @@ class Sender(Member):
         if headers is usual and not again:
             return headers
         before_bytes: int = state >> WIRE_SHIFT
-        wire_bytes = self.frames.data_wire_bytes(payload_bytes) + len(headers) - len(usual)
+        usual_bytes = self._full_wire_bytes
+        if payload_bytes != self._mtu_bytes:
+            usual_bytes = self.frames.data_wire_bytes(payload_bytes)
+        wire_bytes = usual_bytes + len(headers) - len(usual)
         self.traffic.waiting_bytes += wire_bytes - before_bytes
         lengths: i64 = wire_bytes - before_bytes
         self._entries[at + STATE] = state + (lengths << WIRE_SHIFT)

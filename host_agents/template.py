@@ -113,6 +113,10 @@ class Wrapper:
     """Builder of the headers of a protocol's own data packet (`Packet.wraps`)."""
 
     def __init__(self, packet: Packet) -> None:
+        # The usual headers wrapped last, and their start. Most packets have the same, so the
+        # dictionary is seldom needed.
+        self._usual = b""
+        self._start = b""
         self._opcode = packet.opcode
         self._starts: dict[bytes, bytes] = {}  # headers up to the BTH, by the usual headers
 
@@ -122,13 +126,31 @@ class Wrapper:
         The opcode is the packet's, and the lengths include `body`, which follows. All bodies have
         the same length.
         """
+        return self._start_for(headers, len(body)) + body
+
+    def wrap_word(self, headers: bytes, word: int) -> bytes:
+        """Return the same as `wrap` with a body of one 4-byte number."""
+        start = self._start_for(headers, 4)
+        w = _writer
+        w.truncate(0)
+        w.write(start)
+        body: i32 = i32((word ^ 0x80000000) - 0x80000000)
+        write_i32_be(w, body)
+        return w.getvalue()
+
+    def _start_for(self, headers: bytes, body_bytes: int) -> bytes:
+        """Return the converted headers that precede a body of this length."""
+        if headers is self._usual:
+            return self._start
         start = self._starts.get(headers)
         if start is None:
             changed = bytearray(headers)
             for place in (wire.TOTAL_LENGTH, wire.UDP_LENGTH):
-                length = int.from_bytes(headers[place : place + 2], "big") + len(body)
+                length = int.from_bytes(headers[place : place + 2], "big") + body_bytes
                 changed[place : place + 2] = length.to_bytes(2, "big")
             changed[wire.BTH] += self._opcode
             start = wire.checksummed(changed)
             self._starts[headers] = start
-        return start + body
+        self._usual = headers
+        self._start = start
+        return start

@@ -139,7 +139,9 @@ class Rccc(CompositeReactionPoint):
         self._count(False)
 
     def may_send(self, inflight_bytes: int) -> bool:
-        return self.credit_bytes > 0 and super().may_send(inflight_bytes)
+        if self.credit_bytes <= 0:
+            return False
+        return not self.parts or super().may_send(inflight_bytes)  # alone it has no window
 
     def on_start(self, now_ns: int) -> None:
         super().on_start(now_ns)
@@ -163,7 +165,7 @@ class Rccc(CompositeReactionPoint):
     ) -> bytes:
         size = self.path.wire_bytes  # the packet still belongs to the waiting data and is not yet deducted
         target = self._target(max(0, self.traffic.waiting_bytes - size), self.credit_bytes - size)
-        return self._wrapper.wrap(headers, (target & 0xFFFFFFFF).to_bytes(4, "big"))
+        return self._wrapper.wrap_word(headers, target & 0xFFFFFFFF)
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         self.credit_bytes -= wire_bytes

@@ -176,3 +176,14 @@ def test_a_protocol_has_telemetry_or_wraps_data():
     info = ProtocolInfo("both", "", "", "int", Nothing, INFO.reaction_point, packets=(EARLY,), telemetry=True)
     with pytest.raises(UserError, match="both: either telemetry or"):
         register(info)
+
+
+def test_a_body_of_one_number_is_wrapped_like_its_bytes():
+    usual = [wire.header(1, 2, 0xC123, opcode, 7, after_bth_bytes=PAYLOAD) + bytes(4) for opcode in (1, 2, 1)]
+    one = Packet("one", 0xF0, (Header("one", (Field("place", 32),)),), opcodes=8, wraps=True)
+    wrapper, other = Wrapper(one), Wrapper(one)
+    for headers, place in zip(usual, (0, 0x7FFFFFFF, 0xFFFFFFFF), strict=True):
+        wrapped = wrapper.wrap_word(headers, place)
+        assert wrapped == other.wrap(headers, one.encode(place=place))
+        assert wrapped[wire.BTH] == headers[wire.BTH] + 0xF0
+        assert wire.checksum_holds(wrapped)
