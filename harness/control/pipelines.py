@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.control import bfrt_script, controller
+from harness.control import controller
 from harness.control.load_balancing import DEFAULT, LoadBalancer
 from p4switch import processes
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture
@@ -21,7 +21,7 @@ from p4switch.compiler.frontend import declared_architecture
 from p4switch.engine import Traced, build, build_traced, load
 from p4switch.errors import UserError
 from p4switch.ir.graph import draws
-from p4switch.p4runtime.messages import parse_p4info
+from p4switch.p4runtime.messages import Message, parse_p4info
 from p4switch.sources import SOURCE_DIRECTORY
 
 if TYPE_CHECKING:
@@ -94,12 +94,19 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
         )
     if LOSS in dict(what.defines) and all(counter.preamble.alias != "lost_in" for counter in made.p4info.counters):
         raise UserError(f"switch.loss: {what.source} loses nothing; expected a program that includes include/switch.p4")
-    scripted = partial(bfrt_script.updates, made, what.source.stem)
+    scripted = partial(_scripted, made, what.source.stem)
     known = controller.Program(made.p4info, json.dumps(made.json).encode(), scripted)
     if not trace:
         return Pipeline(known, build(made.program), draws(made.program))
     traced = build_traced(made.program)
     return Pipeline(known, traced.library, draws(made.program), traced)
+
+
+def _scripted(made: Compiled, name: str, script: Path, switch: str) -> list[Message]:
+    """Return the updates for the entries that a script writes (`bfrt_script.updates`)."""
+    from harness.control import bfrt_script  # imported here, because only scripts need BfRuntime's server and gRPC
+
+    return bfrt_script.updates(made, name, script, switch)
 
 
 @lru_cache(maxsize=32)

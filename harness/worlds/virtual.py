@@ -20,7 +20,6 @@ from harness.measure import output_folder, tracing
 from harness.measure.flow_record import FlowRecord
 from harness.measure.links import LinkSamples, ports_of
 from harness.measure.metrics import rates_table
-from harness.measure.pcap import write_pcap
 from harness.measure.recording import (
     IDLE,
     STALLED,
@@ -461,6 +460,8 @@ class VirtualWorld:
     def write_more(self, folder: Path, writing: Writing | None = None) -> None:
         """Write the requested files: hosts.pcapng, trace.txt and trace.jsonl, coverage.json."""
         if self._capture:
+            from harness.measure.pcap import write_pcap  # imported here, because only captures need scapy
+
             write_pcap(folder / "hosts.pcapng", self.network.captured())
         if self._trace is not None:
             records = tracing.with_progress(self.trace_records(), writing)

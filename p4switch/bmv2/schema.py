@@ -43,7 +43,8 @@ class JsonError(ProgramError):
 
 
 class Model(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    # Validators are built at the first reading: most commands read no JSON.
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class Item(Model):

@@ -21,7 +21,6 @@ from harness.control.pipelines import pipeline
 from harness.control.program_ledger import Kind
 from harness.control.rerouting import Rerouting
 from harness.measure.metrics import rates_table
-from harness.measure.pcap import write_pcap
 from harness.measure.recording import Progress, Recording, Writing
 from harness.plan.probes import HostProbe, QueueProbe, probes_of
 from harness.plan.probes.readings import Readings
@@ -354,6 +353,8 @@ class MininetWorld:
     def write_more(self, folder: Path, writing: Writing | None = None) -> None:
         """Write hosts.pcapng, if requested."""
         if self._capture:
+            from harness.measure.pcap import write_pcap  # imported here, because only captures need scapy
+
             write_pcap(folder / "hosts.pcapng", self.captured())
 
     def _add_readings(self, probe: HostProbe, end_ns: int) -> None:
