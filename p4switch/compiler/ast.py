@@ -1,7 +1,7 @@
-"""The syntax tree of a P4-16 program, before and after checking.
+"""The syntax tree of a P4-16 program.
 
-The tree represents the text; the meaning of names is in `facts`. The checker replaces expressions in the tree, so that
-after `frontend.parse_and_check`
+The tree represents the text; the meaning of its nodes is in `facts`. The checker rewrites statements (the last two
+points below), and the pass `casts` after it replaces expressions, so that after `frontend.parse_and_check`
 
 - implicit casts are explicit `Cast` nodes;
 - compile-time-known scalars are folded: what remains of them is `IntLiteral`, `BoolLiteral`, `StringLiteral` or
@@ -19,7 +19,7 @@ Positions are offsets that `Program.source.locate(pos)` turns into file, line an
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -574,7 +574,7 @@ class Name(Expr):
     """A reference to a declaration by name; `absolute` for `.name`.
 
     After checking it is that of a Parameter, VarDecl, ConstDecl, Instantiation, TableDecl, ActionDecl, ValueSetDecl,
-    function ... Type names are `TypeName`s.
+    function ..., or of a type in a call (`C` in `C.apply()`).
     """
 
     name: str
@@ -583,7 +583,7 @@ class Name(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class TypeName(Expr):
-    """A type where an expression is expected: `E` in `E.member`, `C` in `C.apply()`, `H` in `H.minSizeInBits()`."""
+    """A type, not just its name, where an expression is expected: `error` in `error.NoError`, `C<T>` in `C<T>()`."""
 
     type_expr: TypeExpr
 
@@ -595,7 +595,7 @@ class This(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class EnumRef(Expr):
-    """A member of an enum, or an error code (checked form of `E.a`, `error.NoError`)."""
+    """A member of an enum, or an error code; the pass `casts` puts it in the place of `E.a` and `error.NoError`."""
 
     decl: EnumMember
 
@@ -664,7 +664,7 @@ class Conditional(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Cast(Expr):
-    """`(type) operand`; `implicit`, and without `type_expr`, if the checker put it there."""
+    """`(type) operand`; `implicit`, and without `type_expr`, if the pass `casts` put it there."""
 
     type_expr: TypeExpr | None
     operand: Expr
@@ -681,13 +681,6 @@ class Call(Expr):
     func: Expr
     type_arg_exprs: list[TypeExpr]
     args: list[Argument]
-
-
-@dataclass(eq=False, repr=False, slots=True)
-class ConstructorCall(Expr):
-    """`T(args)` as a value: an anonymous instance, such as an argument of a package (checked form of `Call`)."""
-
-    type_expr: TypeExpr
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -805,24 +798,45 @@ class ListTypeExpr(TypeExpr):
 # Parts of nodes
 
 
+_PLAIN = frozenset(("int", "str", "bool", "str | None", "list[str]", "Bits | None", "Direction"))
+"""Types of attributes that contain no nodes, as this file writes them."""
 _ATTRIBUTES: dict[type[Node], tuple[str, ...]] = {}
-"""Attributes by kind of node, except those that refer to a declaration elsewhere."""
+"""Attributes that contain nodes, by kind of node, except those that refer to a declaration elsewhere."""
 
 
 def parts(node: Node) -> list[Node]:
     """Return the nodes directly below `node`, in the order of its attributes, which is that of the text."""
     result: list[Node] = []
-    names = _ATTRIBUTES.get(type(node))
-    if names is None:
-        names = _ATTRIBUTES[type(node)] = tuple(f.name for f in fields(node) if f.name != "decl")
-    for name in names:
+    for name in _attributes(node):
         value = getattr(node, name)
         if isinstance(value, Node):
             result.append(value)
-        elif isinstance(value, (list, dict)):
-            values = value.values() if isinstance(value, dict) else value
-            result += [each for each in values if isinstance(each, Node)]
+        elif value:
+            result += value.values() if isinstance(value, dict) else value
     return result
+
+
+def replace_parts(node: Node, replace: Callable[[Node], Node]) -> None:
+    """Put what `replace` returns in the places of the nodes directly below `node`."""
+    for name in _attributes(node):
+        value = getattr(node, name)
+        if not value:
+            continue
+        if isinstance(value, Node):
+            new = replace(value)
+            if new is not value:
+                setattr(node, name, new)
+        else:
+            for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+                value[key] = replace(each)
+
+
+def _attributes(node: Node) -> tuple[str, ...]:
+    names = _ATTRIBUTES.get(type(node))
+    if names is None:
+        found = (f.name for f in fields(node) if f.name != "decl" and f.type not in _PLAIN)
+        names = _ATTRIBUTES[type(node)] = tuple(found)
+    return names
 
 
 # Programs

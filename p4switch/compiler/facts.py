@@ -2,9 +2,10 @@
 
 After `frontend.parse_and_check`:
 
-- Every expression has a type, free of inference variables. (Bodies of generic functions keep `types.TypeVar`; the
-  `type_args` of a call say what they stand for.) Integer literals have the width their context gives; a literal of type
-  `int` remains only where the language wants an `int`: shift amounts, indexes, slices, `int` constants and parameters.
+- Every expression has a type, free of inference variables: the one that its context converts it to. (Bodies of generic
+  functions keep `types.TypeVar`; the `type_args` of a call say what they stand for.) Integer literals have the width
+  their context gives; a literal of type `int` remains only where the language wants an `int`: shift amounts, indexes,
+  slices, `int` constants and parameters.
 - Every name, label of a switch over actions, and transition has a declaration; every accessed field has its `Field`.
 - Every call, instance and reference to an action has a binding.
 """
@@ -14,13 +15,15 @@ from __future__ import annotations
 import enum
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from p4switch.compiler import ast
 from p4switch.compiler.names import Names
-from p4switch.compiler.types import UNKNOWN, Field, Package, Type
+from p4switch.compiler.types import UNKNOWN, Bits, Bool, Enum, Error, Field, InfInt, Package, Type, strip_newtype
 
 Node = TypeVar("Node", bound=ast.Node)
+Constant: TypeAlias = int | bool | str | ast.EnumMember
+"""Value of an expression that is known when the program is compiled."""
 
 
 class CallKind(enum.Enum):
@@ -30,6 +33,7 @@ class CallKind(enum.Enum):
     ACTION = "action"  # an ActionDecl (a direct call from a control or action)
     EXTERN_FUNCTION = "extern function"  # an ExternFunctionDecl, `verify`, `static_assert` and so on included
     EXTERN_METHOD = "extern method"  # a Method; receiver: the extern object
+    CONSTRUCTOR = "constructor"  # a Method for an extern, otherwise None
     ABSTRACT_METHOD = "abstract method"  # a Method called on an instance that implements it
     TABLE_APPLY = "table apply"  # a TableDecl
     CONTROL_APPLY = "control apply"  # a ControlDecl or ControlTypeDecl; receiver: the instance
@@ -75,6 +79,10 @@ class Facts:
     names: Names = field(default_factory=Names)
     """Declarations of each name that is used, whatever the use means."""
     types: Types = field(default_factory=Types)
+    constants: dict[ast.Node, Constant] = field(default_factory=dict)
+    """Values of expressions that are scalars known at compile time, within the range of their type."""
+    uncast: dict[ast.Node, Type] = field(default_factory=dict)
+    """Types of expressions before the implicit cast to their type in `types`; the pass `casts` inserts the cast."""
     decls: dict[ast.Node, ast.Declaration] = field(default_factory=dict)
     """Declaration that each name and `this` refers to; for overloaded functions, the one that is called."""
     fields: dict[ast.Member, Field] = field(default_factory=dict)
@@ -99,3 +107,44 @@ class Facts:
         """Return `node` after recording its type `t`."""
         self.types[node] = t
         return node
+
+    def type(self, node: ast.Node, t: Type) -> Type:
+        """Return `t` after recording it as the type of `node`."""
+        self.types[node] = t
+        return t
+
+    def constant(self, e: ast.Expr, value: Constant, t: Type) -> Type:
+        """Return `t` after recording it as the type of `e`, and `value` as its value."""
+        self.constants[e] = value
+        self.types[e] = t
+        return t
+
+    def same(self, e: ast.Expr, other: ast.Expr) -> Type:
+        """Return the type of `other` after recording that `e` has its type and value."""
+        if other in self.constants:
+            self.constants[e] = self.constants[other]
+        return self.type(e, self.types[other])
+
+    def integer(self, e: ast.Expr) -> int | None:
+        """Return the value of an integer expression that is known at compile time."""
+        value = self.constants.get(e)
+        return value if type(value) is int else None
+
+    def boolean(self, e: ast.Expr) -> bool | None:
+        """Return the value of a condition that is known at compile time."""
+        value = self.constants.get(e)
+        return value if isinstance(value, bool) else None
+
+
+def default_constant(t: Type, program: ast.Program) -> Constant | None:
+    """Return the default value of type `t` (language specification, section 7.3), if that is a constant."""
+    base = strip_newtype(t)
+    if isinstance(base, Bits | InfInt):
+        return 0
+    if isinstance(base, Bool):
+        return False
+    if isinstance(base, Error):
+        return program.errors.get("NoError")
+    if isinstance(base, Enum):
+        return next((m for m in base.decl.members if program.facts.values[m] == 0), None)
+    return None

@@ -9,6 +9,7 @@ from pathlib import Path
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture, architecture_with
 from p4switch.compiler import ast
 from p4switch.compiler.ast import Program
+from p4switch.compiler.casts import insert_casts
 from p4switch.compiler.diagnostics import CompileError, Reporter
 from p4switch.compiler.facts import Facts
 from p4switch.compiler.includes import preprocessor
@@ -31,7 +32,8 @@ class Step:
 
 STEPS = (
     Step("names", "uses of names get their declarations", lambda program, _: resolve(program)),
-    Step("check", "expressions get types, are converted and folded; what is not allowed is an error", check),
+    Step("check", "expressions get types, and constants values; what is not allowed is an error", check),
+    Step("casts", "constants become literals, implicit conversions casts", insert_casts),
     Step("warn", "what is allowed and probably not meant is a warning", warn),
 )
 
@@ -60,9 +62,7 @@ def parse(
     return Program(str(path), declarations, source, Facts()), reporter
 
 
-def declared_architecture(
-    path: Path, include_dirs: Sequence[Path], defines: Mapping[str, str]
-) -> Architecture | None:
+def declared_architecture(path: Path, include_dirs: Sequence[Path], defines: Mapping[str, str]) -> Architecture | None:
     """Return the architecture that has the package of `main`; None for a program that cannot be parsed.
 
     Raises UserError for a file that cannot be read.

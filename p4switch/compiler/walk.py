@@ -42,8 +42,7 @@ _PARTS: dict[type, tuple[str, ...]] = {
 }
 
 
-_CALLS = (ast.Call, ast.ConstructorCall)
-_INNER = {*_PARTS, *_CALLS}  # kinds of nodes that have child nodes
+_INNER = {*_PARTS, ast.Call}  # kinds of nodes that have child nodes
 
 
 def parts(node: ast.Node, facts: Facts) -> list[ast.Node]:
@@ -55,7 +54,7 @@ def parts(node: ast.Node, facts: Facts) -> list[ast.Node]:
             result += value
         elif value is not None:
             result.append(value)
-    if isinstance(node, _CALLS):
+    if isinstance(node, ast.Call):
         binding = facts.bindings[node]
         result += [value for value in (binding.receiver, *binding.bound) if value is not None]
     return result

@@ -69,6 +69,8 @@ class Calls:
             return self._builtin(call)
         if kind is CallKind.FUNCTION:
             return self._function(call)
+        if kind is CallKind.CONSTRUCTOR:
+            return self.low.instances.construct(call)
         if kind is CallKind.ACTION:
             self._action(call)
         elif kind is CallKind.TABLE_APPLY:

@@ -40,7 +40,7 @@ class ExternObject:
     type_args: tuple[types.Type, ...]
     args: dict[str, Value]
     path: str
-    node: ast.Instantiation | ast.ConstructorCall | ast.Parameter
+    node: ast.Instantiation | ast.Call | ast.Parameter
     annotations: list[ast.Annotation]
     block: Block | None = None
 
@@ -143,7 +143,7 @@ class Elaboration:
         args = self._arguments(binding.params, binding.bound)
         return self._make(t, args, path, decl, decl.annotations, parent)
 
-    def construct(self, node: ast.ConstructorCall) -> Value:
+    def construct(self, node: ast.Call) -> Value:
         """Return an anonymous instance: an argument of the package, a table property or a constructor."""
         binding = self.facts.bindings[node]
         t = self.low.type_of(node)
@@ -158,7 +158,7 @@ class Elaboration:
         t: types.Type,
         args: dict[ast.Parameter, Value],
         path: str,
-        node: ast.Instantiation | ast.ConstructorCall,
+        node: ast.Instantiation | ast.Call,
         annotations: list[ast.Annotation],
         parent: Block | None,
     ) -> Value:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from p4switch import ir
 from p4switch.compiler import ast, types
+from p4switch.compiler.facts import CallKind
 from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.storage import header_field, scalar_type
 from p4switch.compiler.midend.values import (
@@ -70,7 +71,6 @@ class Expressions:
             ast.Conditional: self._eval_conditional,
             ast.Cast: self._eval_cast,
             ast.Call: self._eval_call,
-            ast.ConstructorCall: self._eval_constructor_call,
             ast.ListExpr: self._eval_list_expr,
             ast.StructExpr: self._eval_struct_expr,
             ast.InvalidHeader: self._eval_invalid_header,
@@ -86,8 +86,9 @@ class Expressions:
         known = self._effects.get(node)
         if known is None:
             known = any(self.effects(p) for p in parts(node, self.facts))
-            if isinstance(node, ast.Call) and self.facts.bindings[node].method not in _PURE_METHODS:
-                known = True
+            if isinstance(node, ast.Call):
+                binding = self.facts.bindings[node]
+                known |= not (binding.kind is CallKind.CONSTRUCTOR or binding.method in _PURE_METHODS)
             self._effects[node] = known
         return known
 
@@ -373,9 +374,6 @@ class Expressions:
         if value is None:
             raise self.low.error(node, f"'{self.facts.bindings[node].method}' gives no value")
         return value
-
-    def _eval_constructor_call(self, node: ast.ConstructorCall) -> Value:
-        return self.low.instances.construct(node)
 
     def _eval_list_expr(self, node: ast.ListExpr) -> Value:
         values = self.operands(node.items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ NUMBERS = {"id": (1 << 32) - 1, "max_group_size": MAX_INT32, "max_member_weight"
 class Annotations:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.facts = ctx.facts
         self.types = ctx.facts.types
 
     def check(self, annotations: Sequence[ast.Annotation]) -> None:
@@ -27,7 +29,7 @@ class Annotations:
                 self._structured(a)
             elif a.args:
                 self._unstructured(a)
-            if a.name in ("name", "deprecated", "noWarn") and not a.structured and a.string is None:
+            if a.name in ("name", "deprecated", "noWarn") and not a.structured and self.text(a) is None:
                 self.ctx.error(a, f"annotation @{a.name} needs one string")
             elif a.name == "match" and not a.structured:
                 if not a.args or len(a.args) != 1 or not isinstance(self.types[a.args[0]], types.MatchKind):
@@ -37,8 +39,8 @@ class Annotations:
             elif a.name == "platform_property":
                 self._platform_property(a)
             elif a.name in NUMBERS and a.args:
-                number = a.args[0].value if isinstance(a.args[0], ast.IntLiteral) else -1
-                if not 0 <= number <= NUMBERS[a.name]:
+                number = self.facts.integer(a.args[0])
+                if number is None or not 0 <= number <= NUMBERS[a.name]:
                     self.ctx.error(a, f"annotation @{a.name} needs a number from 0 to {NUMBERS[a.name]}")
         structured = [a.name for a in annotations if a.structured]
         for a in annotations:
@@ -46,6 +48,11 @@ class Annotations:
                 others = [b for b in annotations if b.name == a.name]
                 if len(others) > 1 and a is others[-1]:
                     self.ctx.error(a, f"annotation @{a.name} is given twice, and one is structured")
+
+    def text(self, a: ast.Annotation) -> str | None:
+        """Return the argument of an annotation, checked, that has one string."""
+        value = self.facts.constants.get(a.args[0]) if a.args and len(a.args) == 1 else None
+        return value if isinstance(value, str) else None
 
     def _translation(self, a: ast.Annotation) -> None:
         """Check `(uri, string)`, `(uri, bit<W>)` or `(uri, W)`."""
@@ -66,31 +73,25 @@ class Annotations:
                 self.ctx.error(a, f"{key} is {text!r}: a whole number below 2147483648 is expected")
 
     def _structured(self, a: ast.Annotation) -> None:
-        if a.args is not None:
-            a.args = [self._annotation_value(x) for x in a.args]
-        if a.pairs is not None:
-            a.pairs = {k: self._annotation_value(x) for k, x in a.pairs.items()}
-
-    def _annotation_value(self, e: ast.Expr) -> ast.Expr:
-        e = self.ctx.expressions.expr(e)
-        literal = (ast.IntLiteral, ast.BoolLiteral, ast.StringLiteral)
-        if not isinstance(e, literal) and not isinstance(self.types[e], types.Unknown):
-            self.ctx.error(e, "the value in an annotation must be an integer, string or bool known at compile time")
-        if isinstance(e, ast.IntLiteral) and not -MAX_INT64 - 1 <= e.value <= MAX_INT64:
-            self.ctx.error(e, "the value in an annotation must fit into 64 bits")
-        return e
+        for e in [*(a.args or ()), *(a.pairs or {}).values()]:
+            t, value = self.ctx.expressions.expr(e), self.facts.constants.get(e)
+            if not isinstance(value, (int, str)) and not isinstance(t, types.Unknown):
+                self.ctx.error(e, "the value in an annotation must be an integer, string or bool known at compile time")
+            if isinstance(value, int) and not -MAX_INT64 - 1 <= value <= MAX_INT64:
+                self.ctx.error(e, "the value in an annotation must fit into 64 bits")
 
     def _unstructured(self, a: ast.Annotation) -> None:
-        """Fold the arguments if the annotation has a meaning (otherwise its text is free)."""
+        """Evaluate the arguments if the annotation has a meaning (otherwise its text is free)."""
         assert a.args is not None
         if all(isinstance(x, (ast.StringLiteral, ast.IntLiteral, ast.BoolLiteral)) for x in a.args):
-            a.args = [self.ctx.expressions.expr(x) for x in a.args]
+            for x in a.args:
+                self.ctx.expressions.expr(x)
             return
         shown, self.ctx.reporter = self.ctx.reporter, Reporter(self.ctx.program.source)
-        try:
-            folded = [self.ctx.expressions.expr(x) for x in a.args]
-        except CompileError:
-            folded = []
-        if not self.ctx.reporter.failed and folded:
-            a.args = folded
+        with contextlib.suppress(CompileError):
+            for x in a.args:
+                self.ctx.expressions.expr(x)
+        if self.ctx.reporter.failed:
+            for x in a.args:
+                self.facts.constants.pop(x, None)
         self.ctx.reporter = shown

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.ast import Direction
+from p4switch.compiler.facts import CallKind
 from p4switch.compiler.semantics.inference import Inference, paired_params
 from p4switch.compiler.semantics.written_types import is_object
 from p4switch.compiler.types import Type
@@ -70,14 +71,15 @@ class Arguments:
             return None
         return [by_name.get(p.name) for p in params]
 
-    def check_values(self, args: list[ast.Argument]) -> None:
-        """Check the arguments of a call that cannot be resolved, each on its own."""
+    def check_values(self, args: list[ast.Argument]) -> Type:
+        """Check the arguments of a call that cannot be resolved, each on its own; its type is unknown."""
         for a in args:
             if not isinstance(a.value, ast.DontCare):
-                a.value = self.ctx.expressions.expr(a.value)
+                self.ctx.expressions.expr(a.value)
+        return types.UNKNOWN
 
-    def pass_argument(self, what: str, param: ast.Parameter, t: Type, e: ast.Expr, constant: bool) -> ast.Expr:
-        """Return argument `e`, checked, converted for `param` of type `t`.
+    def pass_argument(self, what: str, param: ast.Parameter, t: Type, e: ast.Expr, constant: bool) -> None:
+        """Convert argument `e`, checked, for `param` of type `t`.
 
         With `constant`, the argument of a parameter without direction must be known at compile time.
         """
@@ -86,37 +88,34 @@ class Arguments:
             if param.direction != Direction.OUT:
                 self.ctx.error(e, f"'_' can only be passed for an out parameter, and {param.name!r} is none")
             self.types[e] = t
-            return e
-        if param.direction in (Direction.OUT, Direction.INOUT):
+        elif param.direction in (Direction.OUT, Direction.INOUT):
             if isinstance(self.types[e], types.Unknown):
-                return e
+                return
             why = self.ctx.values.not_assignable(e)
             if why is not None:
                 self.ctx.error(e, f"{shown} is {param.direction.value}, so its argument must be assignable: {why}")
             elif self.types[e] != t and not isinstance(t, types.Unknown):
                 self.ctx.error(e, f"expected {t} for {shown}, not {self.types[e]}")
-            return e
-        if is_object(t):
-            return self._pass_object(shown, t, e)
-        result = self.ctx.conversions.convert(e, t, shown)
-        if constant and param.direction == Direction.NONE and not self.ctx.values.is_constant(result, in_call=True):
-            self.ctx.error(e, f"the argument for {shown} must be known at compile time")
-        return result
+        elif is_object(t):
+            self._pass_object(shown, t, e)
+        else:
+            self.ctx.conversions.convert(e, t, shown)
+            if constant and param.direction == Direction.NONE and not self.ctx.values.is_constant(e, in_call=True):
+                self.ctx.error(e, f"the argument for {shown} must be known at compile time")
 
-    def _pass_object(self, shown: str, wanted: Type, e: ast.Expr) -> ast.Expr:
+    def _pass_object(self, shown: str, wanted: Type, e: ast.Expr) -> None:
         given = self.types[e]
         if isinstance(given, types.Unknown):
-            return e
+            return
         problem = self.mismatch(wanted, given)
-        if (
-            not problem
-            and isinstance(e, ast.Call)
+        if problem:
+            self.ctx.error(e, f"{self.ctx.describe(e)} does not fit {wanted}, which {shown} needs{problem}")
+        elif (
+            isinstance(e, ast.Call)
+            and self.bindings[e].kind is not CallKind.CONSTRUCTOR
             and not all(b is None or self.ctx.values.is_constant(b) for b in self.bindings[e].bound)
         ):
             self.ctx.error(e, f"{shown} must be known at compile time")
-        elif problem:
-            self.ctx.error(e, f"{self.ctx.describe(e)} does not fit {wanted}, which {shown} needs{problem}")
-        return e
 
     def mismatch(self, wanted: Type, given: Type) -> str:
         """Return why an instance of type `given` cannot be used as a `wanted`; empty if it can be."""
@@ -175,9 +174,9 @@ class Arguments:
                 values.append(None)
                 continue
             if not isinstance(arg.value, ast.DontCare):
-                arg.value = self.ctx.expressions.expr(arg.value, inference.apply(t))
+                given = self.ctx.expressions.expr(arg.value, inference.apply(t))
                 known = inference.apply(t)
-                if not inference.unify(t, self.types[arg.value]):
+                if not inference.unify(t, given):
                     shown = f"parameter {param.name!r} of {what}"
                     self.ctx.error(arg.value, f"expected {known} for {shown}, not {self.ctx.describe(arg.value)}")
                     self.types[arg.value] = types.UNKNOWN
@@ -217,13 +216,14 @@ class Arguments:
         values: list[ast.Expr | None],
         constant: bool,
     ) -> list[ast.Expr | None]:
+        """Convert the arguments for their parameters, and return them with default values filled in."""
         result: list[ast.Expr | None] = []
         for param, t, value in zip(params, wanted, values, strict=True):
             if value is None:
-                default = param.default
-                if default is not None and not is_object(t):
-                    default = self.ctx.conversions.convert(default, t)
-                result.append(default)
+                value = param.default
+                if value is not None and not is_object(t):
+                    self.ctx.conversions.convert(value, t)
             else:
-                result.append(self.pass_argument(what, param, t, value, constant))
+                self.pass_argument(what, param, t, value, constant)
+            result.append(value)
         return result

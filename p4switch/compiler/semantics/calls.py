@@ -30,12 +30,12 @@ _OPEN_BITS = 32
 class Calls:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.facts = ctx.facts
         self.types = ctx.facts.types
-        self.typed = ctx.facts.typed
         self.bindings = ctx.facts.bindings
         self.decls = ctx.facts.decls
 
-    def call(self, e: ast.Call, expected: Type | None) -> ast.Expr:
+    def call(self, e: ast.Call, expected: Type | None) -> Type:
         func = e.func
         if isinstance(func, ast.Name):
             return self._call_name(e, func, expected)
@@ -43,30 +43,26 @@ class Calls:
             return self._call_member(e, func, expected)
         if isinstance(func, ast.TypeName):
             return self.ctx.instances.construct(e, func.type_expr, expected)
-        func = self.ctx.expressions.expr(func)
-        if not isinstance(self.types[func], types.Unknown):
+        if not isinstance(self.ctx.expressions.expr(func), types.Unknown):
             self.ctx.error(e, f"{self.ctx.describe(func)} cannot be called")
-        self.ctx.arguments.check_values(e.args)
-        return e
+        return self.ctx.arguments.check_values(e.args)
 
-    def _call_name(self, e: ast.Call, func: ast.Name, expected: Type | None) -> ast.Expr:
+    def _call_name(self, e: ast.Call, func: ast.Name, expected: Type | None) -> Type:
         binding = self.bindings[e]
         found = self.ctx.names.decls[func]
         if not found:
             self.ctx.unknown_name(func, func.name, hint=instead(func.name, self.ctx.program.architecture))
-            self.ctx.arguments.check_values(e.args)
-            return e
+            return self.ctx.arguments.check_values(e.args)
         if isinstance(found[0], ast.TypeDeclaration):
             written = ast.NamedTypeExpr(func.pos, func.name, e.type_arg_exprs, func.absolute)
             return self.ctx.instances.construct(e, self.ctx.names.share(func, written), expected)
         callees = [d for d in found if isinstance(d, (ast.FunctionDecl, ast.ExternFunctionDecl, ast.ActionDecl))]
         if not callees:
             self.ctx.error(func, f"{func.name!r} is not a function or action")
-            self.ctx.arguments.check_values(e.args)
-            return e
+            return self.ctx.arguments.check_values(e.args)
         decl = self._overload(e, f"{func.name!r}", callees)
         if decl is None:
-            return e
+            return types.UNKNOWN
         self.decls[func] = decl
         self.types[func] = types.Callable(decl)
         binding.method = decl.name
@@ -99,26 +95,25 @@ class Calls:
         self.ctx.arguments.check_values(e.args)
         return None
 
-    def _static_assert(self, e: ast.Call) -> ast.Expr:
+    def _static_assert(self, e: ast.Call) -> Type:
         binding = self.bindings[e]
         condition = binding.bound[0] if binding.bound else None
         message = binding.bound[1] if len(binding.bound) > 1 else None
-        if isinstance(condition, ast.BoolLiteral):
-            if not condition.value:
-                text = f": {message.value}" if isinstance(message, ast.StringLiteral) else ""
-                self.ctx.error(e, f"static_assert failed{text}")
-            return self.typed(ast.BoolLiteral(e.pos, True), types.BOOL)
-        return e
+        holds = None if condition is None else self.facts.boolean(condition)
+        if holds is None:
+            return self.types[e]
+        if not holds:
+            text = None if message is None else self.facts.constants.get(message)
+            self.ctx.error(e, f"static_assert failed: {text}" if isinstance(text, str) else "static_assert failed")
+        return self.facts.constant(e, True, types.BOOL)
 
-    def _call_member(self, e: ast.Call, func: ast.Member, expected: Type | None) -> ast.Expr:
+    def _call_member(self, e: ast.Call, func: ast.Member, expected: Type | None) -> Type:
         binding = self.bindings[e]
-        base = func.base = self.ctx.expressions.any_expr(func.base)
-        t = self.types[base]
-        binding.receiver = base
+        t = self.ctx.expressions.any_expr(func.base)
+        binding.receiver = func.base
         binding.method = func.name
         if isinstance(t, types.Unknown):
-            self.ctx.arguments.check_values(e.args)
-            return e
+            return self.ctx.arguments.check_values(e.args)
         if isinstance(t, types.Meta):
             return self._call_static(e, func, t.type, expected)
         if isinstance(t, types.Extern):
@@ -127,7 +122,7 @@ class Calls:
             return self._apply(e, t)
         return self._builtin(e, func, t)
 
-    def _call_static(self, e: ast.Call, func: ast.Member, t: Type, expected: Type | None) -> ast.Expr:
+    def _call_static(self, e: ast.Call, func: ast.Member, t: Type, expected: Type | None) -> Type:
         """Check `T.method(...)` on the name of a type."""
         binding = self.bindings[e]
         if func.name in _SIZES:
@@ -135,18 +130,17 @@ class Calls:
         if func.name == "apply" and isinstance(t, (types.Parser, types.Control)):
             if not isinstance(t.decl, (ast.ParserDecl, ast.ControlDecl)):
                 self.ctx.error(e, f"{t} has no body, so it cannot be applied")
-                return e
+                return types.UNKNOWN
             if t.decl.ctor_params:
                 self.ctx.error(e, f"{t.decl.name!r} has constructor parameters: make an instance first")
-                return e
+                return types.UNKNOWN
             binding.receiver = self.ctx.instances.implicit_instance(func, t)
             return self._apply(e, self.types[binding.receiver])
         if not isinstance(t, types.Unknown):
             self.ctx.error(func, f"{t} has no method {func.name!r}")
-        self.ctx.arguments.check_values(e.args)
-        return e
+        return self.ctx.arguments.check_values(e.args)
 
-    def _size(self, e: ast.Call, t: Type) -> ast.Expr:
+    def _size(self, e: ast.Call, t: Type) -> Type:
         """Fold `minSizeInBits()` and the like (specification, section 9)."""
         binding = self.bindings[e]
         least, most = size_limits(t)
@@ -155,22 +149,19 @@ class Calls:
         size = least if binding.method.startswith("min") else most
         if size is None:
             self.ctx.error(e, f"{t} has no size")
-            return e
-        return self.typed(
-            ast.IntLiteral(e.pos, (size + 7) // 8 if binding.method.endswith("Bytes") else size), types.INT
-        )
+            return types.UNKNOWN
+        return self.facts.constant(e, (size + 7) // 8 if binding.method.endswith("Bytes") else size, types.INT)
 
-    def _call_method(self, e: ast.Call, func: ast.Member, t: types.Extern, expected: Type | None) -> ast.Expr:
+    def _call_method(self, e: ast.Call, func: ast.Member, t: types.Extern, expected: Type | None) -> Type:
         binding = self.bindings[e]
         methods = [m for m in t.decl.methods if m.name == func.name]
         if not methods:
             hint = did_you_mean(func.name, [m.name for m in t.decl.methods])
             self.ctx.error(func, f"{t} has no method {func.name!r}{hint}")
-            self.ctx.arguments.check_values(e.args)
-            return e
+            return self.ctx.arguments.check_values(e.args)
         method = self._overload(e, f"{t.decl.name}.{func.name}", methods)
         if method is None:
-            return e
+            return types.UNKNOWN
         binding.kind = CallKind.ABSTRACT_METHOD if method.abstract else CallKind.EXTERN_METHOD
         if self.ctx.place in (Place.TOP, Place.CONTROL_LOCAL, Place.PARSER_LOCAL, Place.TABLE):
             self.ctx.error(e, f"a method cannot be called in {self.ctx.place.value}")
@@ -206,27 +197,23 @@ class Calls:
                 e.args[0].value, f"'extract' with a length needs a header with one varbit field, not {varbits}"
             )
 
-    def _complete(
-        self, e: ast.Call, decl: Generic, outer: dict[ast.TypeParam, Type], expected: Type | None
-    ) -> ast.Expr:
+    def _complete(self, e: ast.Call, decl: Generic, outer: dict[ast.TypeParam, Type], expected: Type | None) -> Type:
         """Check a call of `decl`; `outer` holds the type arguments of the object."""
         binding = self.bindings[e]
         what = f"{decl.name!r}"
         binding.decl = decl
         deprecated = decl.annotation("deprecated")
         if deprecated is not None:
-            self.ctx.warn(e, f"{what} is deprecated: {deprecated.string}", "deprecated")
+            self.ctx.warn(e, f"{what} is deprecated: {self.ctx.annotations.text(deprecated)}", "deprecated")
         matched = self.ctx.arguments.match_arguments(e, what, decl.params, e.args)
         if matched is None:
-            self.ctx.arguments.check_values(e.args)
-            return e
+            return self.ctx.arguments.check_values(e.args)
         type_params = [] if isinstance(decl, ast.ActionDecl) else decl.type_params
         # Type arguments that the type of the object leaves open with `_` may differ from call to call.
         left_open = [t.decl for t in outer.values() if isinstance(t, types.TypeVar) and t.decl.name == "_"]
         inference = Inference([*type_params, *left_open], self.types)
         if not self._explicit_type_args(e, what, type_params, inference):
-            self.ctx.arguments.check_values(e.args)
-            return e
+            return self.ctx.arguments.check_values(e.args)
         wanted = [types.substitute(self.types[p], outer) for p in decl.params]
         returned = types.VOID if isinstance(decl, ast.ActionDecl) else types.substitute(self.types[decl], outer)
         values = self.ctx.arguments.infer(what, decl.params, wanted, matched, inference)
@@ -237,7 +224,7 @@ class Calls:
             inference.unify(returned, expected)
         self.ctx.arguments.ignore_omitted(wanted, values, inference)
         if self.ctx.arguments.uninferred(e, what, inference, values):
-            return e
+            return types.UNKNOWN
         binding.type_args = {**outer, **inference.bound}
         binding.params = decl.params
         binding.param_types = [inference.apply(t) for t in wanted]
@@ -246,8 +233,7 @@ class Calls:
         binding.bound = self.ctx.arguments.pass_all(
             what, decl.params, binding.param_types, values, not isinstance(decl, ast.ActionDecl)
         )
-        self.types[e] = inference.apply(returned)
-        return e
+        return self.facts.type(e, inference.apply(returned))
 
     def _check_instance_arguments(
         self, what: str, params: list[ast.Parameter], wanted: list[Type], values: list[ast.Expr | None]
@@ -279,22 +265,21 @@ class Calls:
                 inference.bound[param] = t
         return True
 
-    def _apply(self, e: ast.Call, t: Type) -> ast.Expr:
+    def _apply(self, e: ast.Call, t: Type) -> Type:
         binding = self.bindings[e]
         if isinstance(t, types.Table):
             binding.kind = CallKind.TABLE_APPLY
             binding.decl = t.decl
-            self.types[e] = types.ApplyResult(t.decl)
             if e.args or e.type_arg_exprs:
                 self.ctx.error(e, "applying a table takes no arguments")
             if self.ctx.place != Place.CONTROL:
                 self.ctx.error(
                     e, f"a table can only be applied in the apply block of a control, not in {self.ctx.place.value}"
                 )
-            return e
+            return self.facts.type(e, types.ApplyResult(t.decl))
         if not isinstance(t, (types.Parser, types.Control)):
             self.ctx.error(e, f"{t} cannot be applied")
-            return e
+            return types.UNKNOWN
         parser = isinstance(t, types.Parser)
         binding.kind = CallKind.PARSER_APPLY if parser else CallKind.CONTROL_APPLY
         binding.decl = t.decl
@@ -307,18 +292,16 @@ class Calls:
         what = f"{t.decl.name!r}"
         matched = self.ctx.arguments.match_arguments(e, what, t.decl.params, e.args)
         if matched is None:
-            self.ctx.arguments.check_values(e.args)
-            return e
+            return self.ctx.arguments.check_values(e.args)
         wanted = specialised_params(t, self.types)
         inference = Inference(t.decl.type_params, self.types)
         values = self.ctx.arguments.infer(what, t.decl.params, wanted, matched, inference)
         binding.params = t.decl.params
         binding.param_types = [inference.apply(w) for w in wanted]
         binding.bound = self.ctx.arguments.pass_all(what, t.decl.params, binding.param_types, values, True)
-        self.types[e] = types.VOID
-        return e
+        return self.facts.type(e, types.VOID)
 
-    def _builtin(self, e: ast.Call, func: ast.Member, t: Type) -> ast.Expr:
+    def _builtin(self, e: ast.Call, func: ast.Member, t: Type) -> Type:
         name = func.name
         if name in _SIZES and not isinstance(t, (types.Table, types.Parser, types.Control, types.Callable)):
             return self._size(e, t)
@@ -334,33 +317,30 @@ class Calls:
             shown = f"{t.decl.name!r}" if isinstance(t, types.Callable) else str(t)
             hint = did_you_mean(name, _built_in_methods(t))
             self.ctx.error(func, f"{shown} has no method {name!r}{hint}")
-            self.ctx.arguments.check_values(e.args)
-            return e
+            return self.ctx.arguments.check_values(e.args)
         if e.args or e.type_arg_exprs:
             self.ctx.error(e, f"{name!r} takes no arguments")
         self.bindings[e].kind = CallKind.BUILTIN
-        self.types[e] = result
-        return e
+        return self.facts.type(e, result)
 
     def _changes(self, e: ast.Call, base: ast.Expr) -> None:
         why = self.ctx.values.not_assignable(base)
         if why is not None:
             self.ctx.error(e, f"{self.bindings[e].method!r} changes its header, which it cannot here: {why}")
 
-    def _push_or_pop(self, e: ast.Call, func: ast.Member) -> ast.Expr:
+    def _push_or_pop(self, e: ast.Call, func: ast.Member) -> Type:
         binding = self.bindings[e]
         self._changes(e, func.base)
         binding.kind = CallKind.BUILTIN
-        self.types[e] = types.VOID
         if len(e.args) != 1:
             self.ctx.error(e, f"{func.name!r} takes 1 argument, not {len(e.args)}")
-            return e
-        value, count = self.ctx.written_types.constant_int(e.args[0].value, f"the argument of {func.name!r}")
+            return self.facts.type(e, types.VOID)
+        value = e.args[0].value
+        count = self.ctx.written_types.constant_int(value, f"the argument of {func.name!r}")
         if count is not None and count <= 0:
             self.ctx.error(value, f"the argument of {func.name!r} must be positive, not {count}")
-        e.args[0].value = value
         binding.bound = [value]
-        return e
+        return self.facts.type(e, types.VOID)
 
 
 def _built_in_methods(t: Type) -> tuple[str, ...]:

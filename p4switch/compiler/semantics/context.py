@@ -63,17 +63,18 @@ class Checking:
 
     def describe(self, e: ast.Expr) -> str:
         """Describe `e` for a message."""
-        if isinstance(e, ast.IntLiteral) and isinstance(self.facts.types[e], types.InfInt):
-            return f"int {e.value}" if e.value.bit_length() < 200 else "int"
-        if isinstance(e, ast.ListExpr):
+        t, value = self.facts.types[e], self.facts.integer(e)
+        if value is not None and isinstance(t, types.InfInt):
+            return f"int {value}" if value.bit_length() < 200 else "int"
+        if isinstance(e, ast.ListExpr) and not isinstance(t, types.Record):
             return "a list of values"
-        if isinstance(e, ast.StructExpr) and isinstance(self.facts.types[e], types.AnonRecord):
+        if isinstance(e, ast.StructExpr) and isinstance(t, types.AnonRecord):
             return "a list of named values"
-        if isinstance(e, ast.InvalidHeader) and isinstance(self.facts.types[e], types.AnonRecord):
+        if isinstance(e, ast.InvalidHeader) and isinstance(t, types.AnonRecord):
             return "an invalid header"
         if isinstance(e, ast.DefaultInit):
             return "'...'"
-        return str(self.facts.types[e])
+        return str(t)
 
     @contextmanager
     def at(self, place: Place) -> Iterator[None]:

@@ -122,13 +122,15 @@ class Declarations:
         self.types[decl] = types.Enum(decl, underlying)
         for m in decl.members:
             assert m.init is not None
-            m.init = self.ctx.expressions.expr(m.init)
-            if isinstance(m.init, ast.IntLiteral) and not fits(m.init.value, underlying):
-                self.ctx.error(m.init, f"{m.init.value} does not fit in {underlying}, which represents {decl.name!r}")
-            m.init = self.ctx.conversions.convert(m.init, underlying, f"member {m.name!r}")
-            if isinstance(m.init, ast.IntLiteral):
-                self.values[m] = m.init.value
-            elif not isinstance(self.types[m.init], types.Unknown):
+            self.ctx.expressions.expr(m.init)
+            value = self.ctx.facts.integer(m.init)
+            if value is not None and not fits(value, underlying):
+                self.ctx.error(m.init, f"{value} does not fit in {underlying}, which represents {decl.name!r}")
+            t = self.ctx.conversions.convert(m.init, underlying, f"member {m.name!r}")
+            value = self.ctx.facts.integer(m.init)
+            if value is not None:
+                self.values[m] = value
+            elif not isinstance(t, types.Unknown):
                 self.ctx.error(m.init, f"the value of {m.name!r} must be known at compile time")
 
     def _typedef(self, decl: ast.TypedefDecl) -> None:
@@ -172,9 +174,9 @@ class Declarations:
 
     def _default(self, p: ast.Parameter) -> None:
         assert p.default is not None
-        p.default = self.ctx.expressions.expr(p.default, self.types[p])
+        self.ctx.expressions.expr(p.default, self.types[p])
         if not is_object(self.types[p]):
-            p.default = self.ctx.conversions.convert(p.default, self.types[p], f"parameter {p.name!r}")
+            self.ctx.conversions.convert(p.default, self.types[p], f"parameter {p.name!r}")
         elif problem := self.ctx.arguments.mismatch(self.types[p], self.types[p.default]):
             self.ctx.error(p.default, f"{self.types[p.default]} does not fit {self.types[p]}{problem}")
         if p.direction in (Direction.OUT, Direction.INOUT):

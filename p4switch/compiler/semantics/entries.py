@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
+from p4switch.compiler.facts import Constant
 from p4switch.compiler.semantics.places import Place
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 class Entries:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.facts = ctx.facts
         self.types = ctx.facts.types
 
     def entries(self, t: ast.TableDecl, entries: list[ast.TableEntry]) -> None:
@@ -21,7 +23,6 @@ class Entries:
         prioritised = any(k in ("ternary", "range", "optional") for k in kinds)
         if entries[0].priority is None and any(e.priority is not None for e in entries):
             self.ctx.error(entries[0], "the first entry needs a priority, because another one has one")
-        self._check_priorities(t, entries)
         for entry in entries:
             self.ctx.annotations.check(entry.annotations)
             if entry.const and t.const_entries:
@@ -36,7 +37,7 @@ class Entries:
                         entry.priority,
                         "entries of this table have no priority: it has no ternary, range or optional key",
                     )
-                entry.priority, value = self.ctx.written_types.constant_int(entry.priority, "the priority")
+                value = self.ctx.written_types.constant_int(entry.priority, "the priority")
                 if value is not None and value < 0:
                     self.ctx.error(entry.priority, f"the priority must not be negative, but is {value}")
             if self._entry_keys(t, entry):
@@ -46,15 +47,15 @@ class Entries:
                 chosen = self.ctx.tables.chosen_action(t, entry.action, "the action of this entry")
             if chosen and self.ctx.tables.listed_with(t, entry.action, "defaultonly"):
                 self.ctx.error(entry.action, f"action {entry.action.name!r} is @defaultonly, so no entry can have it")
+        self._check_priorities(t, entries)
         if all(k == "exact" for k in kinds):
             self._check_distinct(entries)
 
     def _check_distinct(self, entries: list[ast.TableEntry]) -> None:
-        seen: set[tuple[int | bool | str, ...]] = set()
+        seen: set[tuple[Constant | None, ...]] = set()
         for entry in entries:
-            values = [k.decl.name if isinstance(k, ast.EnumRef) else getattr(k, "value", None) for k in entry.keysets]
-            key = tuple(v for v in values if isinstance(v, (int, str)))
-            if len(key) == len(values):
+            key = tuple(self.facts.constants.get(k) for k in entry.keysets)
+            if None not in key:
                 if key in seen:
                     self.ctx.error(entry, "an entry before this one has the same key")
                 seen.add(key)
@@ -63,14 +64,15 @@ class Entries:
         """Check that entries without priority, which continue from the previous one, do not become negative."""
         largest_wins = t.properties.get("largest_priority_wins")
         delta = t.properties.get("priority_delta")
-        step = delta.value.value if delta is not None and isinstance(delta.value, ast.IntLiteral) else 1
-        order = largest_wins.value if largest_wins is not None else None
-        if isinstance(order, ast.BoolLiteral) and not order.value:
+        step = None if delta is None else self.facts.integer(delta.value)
+        step = 1 if step is None else step
+        if largest_wins is not None and self.facts.boolean(largest_wins.value) is False:
             step = -step
         last: int | None = None
         for entry in entries:
-            if isinstance(entry.priority, ast.IntLiteral):
-                last = entry.priority.value
+            priority = None if entry.priority is None else self.facts.integer(entry.priority)
+            if priority is not None:
+                last = priority
             elif last is not None:
                 last -= step
                 if not 0 <= last < 1 << 31:
@@ -86,7 +88,9 @@ class Entries:
         if len(keys) != len(t.keys):
             self.ctx.error(entry, f"this entry has {len(keys)} keys, but table {t.name!r} has {len(t.keys)}")
             return False
-        entry.keysets = [self.ctx.keysets.keyset(e, self.types[k.expr]) for e, k in zip(keys, t.keys, strict=True)]
+        entry.keysets = keys
+        for e, key in zip(keys, t.keys, strict=True):
+            self.ctx.keysets.keyset(e, self.types[key.expr])
         return True
 
     def _entry_keyset(self, key: ast.TableKey, e: ast.Expr) -> None:
@@ -113,9 +117,9 @@ class Entries:
         }.get(key.match_kind)
         if allowed is not None and form not in allowed:
             self.ctx.error(e, f"{form} cannot be matched with {key.match_kind}")
-        elif key.match_kind == "lpm" and isinstance(e, ast.Mask) and isinstance(e.mask, ast.IntLiteral):
-            width = types.width_of(self.types[key.expr])
-            if width is not None:
-                low_bits = e.mask.value & ((1 << width) - 1) ^ ((1 << width) - 1)
+        elif key.match_kind == "lpm" and isinstance(e, ast.Mask):
+            width, mask = types.width_of(self.types[key.expr]), self.facts.integer(e.mask)
+            if width is not None and mask is not None:
+                low_bits = mask & ((1 << width) - 1) ^ ((1 << width) - 1)
                 if low_bits & (low_bits + 1):
-                    self.ctx.error(e, f"{e.mask.value:#x} is not the mask of a prefix, which lpm needs")
+                    self.ctx.error(e, f"{mask:#x} is not the mask of a prefix, which lpm needs")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
-from p4switch.compiler.facts import Binding
+from p4switch.compiler.facts import Binding, CallKind
 from p4switch.compiler.semantics.arguments import accepts
 from p4switch.compiler.semantics.inference import Inference
 from p4switch.compiler.semantics.places import Place
@@ -21,6 +21,7 @@ class Instances:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
         self.types = ctx.facts.types
+        self.facts = ctx.facts
         self.typed = ctx.facts.typed
         self.bindings = ctx.facts.bindings
         self.decls = ctx.facts.decls
@@ -32,37 +33,34 @@ class Instances:
         while name in taken:
             name += "_"
         written = self.typed(ast.NamedTypeExpr(func.pos, t.decl.name, []), t)
-        label = ast.Annotation(
-            func.pos, "name", args=[self.typed(ast.StringLiteral(func.pos, t.decl.name), types.STRING)]
-        )
+        label = ast.Annotation(func.pos, "name", args=[ast.StringLiteral(func.pos, t.decl.name)])
         instance = self.typed(ast.Instantiation(func.pos, name, written, [], implicit=True, annotations=[label]), t)
         self.ctx.locals.append(instance)
         result = self.typed(ast.Name(func.base.pos, name), t)
         self.decls[result] = instance
         return result
 
-    def construct(self, e: ast.Call, written: ast.TypeExpr, expected: Type | None) -> ast.Expr:
-        """Return `T(args)` as an expression."""
+    def construct(self, e: ast.Call, written: ast.TypeExpr, expected: Type | None) -> Type:
+        """Check `T(args)` as an expression."""
         t = self.ctx.written_types.resolve(written, infer=True)
-        result = ast.ConstructorCall(e.pos, written)
+        self.bindings[e] = Binding(CallKind.CONSTRUCTOR)
         if isinstance(t, types.Unknown):
-            self.ctx.arguments.check_values(e.args)
-            return result
+            return self.ctx.arguments.check_values(e.args)
         if not is_object(t):
             self.ctx.error(e, f"{t} has no constructor")
-            self.ctx.arguments.check_values(e.args)
-            return result
+            return self.ctx.arguments.check_values(e.args)
         if self.ctx.place not in (Place.TOP, Place.CONTROL_LOCAL, Place.PARSER_LOCAL, Place.TABLE):
             self.ctx.error(e, f"an instance of {t} cannot be made in {self.ctx.place.value}")
         if isinstance(t, types.Extern) and any(m.abstract for m in t.decl.methods):
             self.ctx.error(e, f"{t} has abstract methods: declare an instance that implements them")
-        found = self.instantiate(e, written, t, e.args, expected)
-        if found is not None:
-            self.types[result], self.bindings[result] = found
-        return result
+        found = self.instantiate(e, t, e.args, expected)
+        if found is None:
+            return types.UNKNOWN
+        made, self.bindings[e] = found
+        return self.facts.type(e, made)
 
     def instantiate(
-        self, at: ast.Node, written: ast.TypeExpr, t: Type, args: list[ast.Argument], expected: Type | None
+        self, at: ast.Node, t: Type, args: list[ast.Argument], expected: Type | None
     ) -> tuple[Type, Binding] | None:
         """Check `t(args)`; return the complete type, the constructor and its arguments."""
         assert isinstance(t, (types.Extern, types.Parser, types.Control, types.Package))
@@ -102,7 +100,9 @@ class Instances:
             return None
         full = [inference.apply(w) for w in wanted]
         bound = self.ctx.arguments.pass_all(what, params, full, values, True)
-        return inference.apply(t), Binding(decl=ctor, params=params, param_types=full, bound=bound)
+        return inference.apply(t), Binding(
+            CallKind.CONSTRUCTOR, decl=ctor, params=params, param_types=full, bound=bound
+        )
 
     def _constructor(self, at: ast.Node, decl: ast.ExternDecl, args: list[ast.Argument]) -> ast.Method | None:
         fitting = [c for c in decl.constructors if accepts(c.params, args)]
@@ -126,7 +126,7 @@ class Instances:
             self.ctx.error(decl.type_expr, f"{t} has no constructor")
         else:
             self._instance_place(decl, t)
-            found = self.instantiate(decl.type_expr, decl.type_expr, t, decl.args, None)
+            found = self.instantiate(decl.type_expr, t, decl.args, None)
             if found is not None:
                 self.types[decl], self.bindings[decl] = found
                 self._abstract_methods(decl)

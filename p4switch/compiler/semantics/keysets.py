@@ -14,51 +14,46 @@ if TYPE_CHECKING:
 class Keysets:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.facts = ctx.facts
         self.types = ctx.facts.types
 
-    def keyset(self, e: ast.Expr, t: Type) -> ast.Expr:
+    def keyset(self, e: ast.Expr, t: Type) -> None:
         """Check a keyset expression against a key of type `t`."""
         if isinstance(e, (ast.DontCare, ast.DefaultExpr)):
             self.types[e] = t
-            return e
-        if isinstance(e, ast.Mask):
-            e.value, e.mask = self._keyset_part(e.value, t, "&&&"), self._keyset_part(e.mask, t, "&&&")
+        elif isinstance(e, ast.Mask):
+            self._keyset_part(e.value, t, "&&&")
+            self._keyset_part(e.mask, t, "&&&")
             self.types[e] = types.Set(t)
-            return e
-        if isinstance(e, ast.Range):
-            e.low, e.high = self._keyset_part(e.low, t, ".."), self._keyset_part(e.high, t, "..")
+        elif isinstance(e, ast.Range):
+            self._keyset_part(e.low, t, "..")
+            self._keyset_part(e.high, t, "..")
             self.types[e] = types.Set(t)
-            return e
-        e = self.ctx.expressions.expr(e, t)
-        given = self.types[e]
-        if isinstance(given, types.Set):
-            if same_bits(given.element) != same_bits(t):
+        else:
+            given = self.ctx.expressions.expr(e, t)
+            if not isinstance(given, types.Set):
+                self.ctx.conversions.convert(e, t, "the key")
+            elif same_bits(given.element) != same_bits(t):
                 self.ctx.error(e, f"expected a set of {t}, not {given}")
-            return e
-        return self.key_value(e, t)
 
-    def empty(self, e: ast.Expr) -> str:
+    def empty(self, e: ast.Range) -> str:
         """Return the message for an empty keyset, or an empty string if it is not empty."""
-        if isinstance(e, ast.Range) and isinstance(e.low, ast.IntLiteral) and isinstance(e.high, ast.IntLiteral):
-            low, high = e.low.value, e.high.value
-            return f"the range {low} .. {high} is empty: its low end is above its high end" if low > high else ""
-        return ""
+        low, high = self.facts.integer(e.low), self.facts.integer(e.high)
+        if low is None or high is None or low <= high:
+            return ""
+        return f"the range {low} .. {high} is empty: its low end is above its high end"
 
-    def key_value(self, e: ast.Expr, t: Type) -> ast.Expr:
-        return self.ctx.conversions.convert(e, t, "the key")
-
-    def _keyset_part(self, e: ast.Expr, t: Type, op: str) -> ast.Expr:
-        e = self.ctx.expressions.expr(e, t)
+    def _keyset_part(self, e: ast.Expr, t: Type, op: str) -> None:
+        given = self.ctx.expressions.expr(e, t)
         base = types.strip_newtype(t)
         if isinstance(base, types.Enum) and base.underlying is not None:
             base = base.underlying
         if not isinstance(base, (types.Bits, types.Unknown)):
             self.ctx.error(e, f"{op!r} needs a key of type bit<> or int<>, not {t}")
-            return e
-        if isinstance(self.types[e], types.InfInt) and isinstance(e, ast.IntLiteral) and isinstance(base, types.Bits):
-            return self.ctx.conversions.literal_as(e, base)
-        e = self.ctx.operators.as_bits(e)
-        return e if self.types[e] == t else self.ctx.conversions.convert(e, base, "the key")
+        elif isinstance(given, types.InfInt) and e in self.facts.constants and isinstance(base, types.Bits):
+            self.ctx.conversions.literal_as(e, base)
+        elif self.ctx.operators.as_bits(e) != t:
+            self.ctx.conversions.convert(e, base, "the key")
 
 
 def flattened(t: Type) -> list[Type]:

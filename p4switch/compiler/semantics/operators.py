@@ -21,49 +21,43 @@ _INITIALISERS = (ast.ListExpr, ast.StructExpr, ast.DefaultInit, ast.InvalidHeade
 class Operators:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.facts = ctx.facts
         self.types = ctx.facts.types
-        self.typed = ctx.facts.typed
-        self.values = ctx.facts.values
 
-    def as_bits(self, e: ast.Expr) -> ast.Expr:
-        """Return serializable enums as their representation, and other expressions unchanged."""
+    def as_bits(self, e: ast.Expr) -> Type:
+        """Convert a serializable enum to its representation, and return the type of `e` then."""
         t = self.types[e]
-        return (
-            self.ctx.conversions.convert(e, t.underlying)
-            if isinstance(t, types.Enum) and t.underlying is not None
-            else e
-        )
+        if isinstance(t, types.Enum) and t.underlying is not None:
+            return self.ctx.conversions.convert(e, t.underlying)
+        return t
 
-    def unary(self, e: ast.Unary) -> ast.Expr:
+    def unary(self, e: ast.Unary) -> Type:
         if e.op == "!":
-            operand = self.ctx.expressions.boolean(e.operand, "'!'")
-            if isinstance(operand, ast.BoolLiteral):
-                return self.typed(ast.BoolLiteral(e.pos, not operand.value), types.BOOL)
-            e.operand = operand
-            return self.typed(e, types.BOOL if self.types[operand] == types.BOOL else types.UNKNOWN)
-        operand = self.as_bits(self.ctx.expressions.expr(e.operand))
-        t = self.types[operand]
+            t = self.ctx.expressions.boolean(e.operand, "'!'")
+            known = self.facts.boolean(e.operand)
+            if known is not None:
+                return self.facts.constant(e, not known, types.BOOL)
+            return self.facts.type(e, t)
+        self.ctx.expressions.expr(e.operand)
+        t = self.as_bits(e.operand)
         if isinstance(t, types.Unknown):
-            return e
+            return t
         if not isinstance(t, types.Bits) and (e.op == "~" or not isinstance(t, types.InfInt)):
-            self.ctx.error(e, f"{e.op!r} is not defined for {self.ctx.describe(operand)}")
-            return e
-        if isinstance(operand, ast.IntLiteral):
-            value = operand.value
-            if e.op != "+":
-                value = operators.unary(INTEGERS, "neg" if e.op == "-" else e.op, t, value)
-            return self.typed(ast.IntLiteral(e.pos, value, operand.base), t)
-        if e.op == "+":
-            return operand
-        e.operand = operand
-        return self.typed(e, t)
+            self.ctx.error(e, f"{e.op!r} is not defined for {self.ctx.describe(e.operand)}")
+            return types.UNKNOWN
+        value = self.facts.integer(e.operand)
+        if value is None:
+            return self.facts.type(e, t)
+        if e.op != "+":
+            value = operators.unary(INTEGERS, "neg" if e.op == "-" else e.op, t, value)
+        return self.facts.constant(e, value, t)
 
-    def binary(self, e: ast.Binary) -> ast.Expr:
+    def binary(self, e: ast.Binary) -> Type:
         if e.op in ("&&", "||"):
             return self._logical(e)
-        e.left, e.right = self.ctx.expressions.expr(e.left), self.ctx.expressions.expr(e.right)
-        if isinstance(self.types[e.left], types.Unknown) or isinstance(self.types[e.right], types.Unknown):
-            return e
+        left, right = self.ctx.expressions.expr(e.left), self.ctx.expressions.expr(e.right)
+        if isinstance(left, types.Unknown) or isinstance(right, types.Unknown):
+            return types.UNKNOWN
         if e.op in ("<<", ">>"):
             return self._shift(e)
         if e.op == "++":
@@ -72,162 +66,147 @@ class Operators:
             return self._comparison(e)
         return self._arithmetic(e)
 
-    def _logical(self, e: ast.Binary) -> ast.Expr:
-        left = self.ctx.expressions.boolean(e.left, f"{e.op!r}")
-        right = self.ctx.expressions.boolean(e.right, f"{e.op!r}")
-        e.left, e.right = left, right
-        if isinstance(left, ast.BoolLiteral):
-            decided = left.value == (e.op == "||")
-            return self.typed(ast.BoolLiteral(e.pos, left.value), types.BOOL) if decided else right
-        return self.typed(e, types.BOOL)
+    def _logical(self, e: ast.Binary) -> Type:
+        self.ctx.expressions.boolean(e.left, f"{e.op!r}")
+        self.ctx.expressions.boolean(e.right, f"{e.op!r}")
+        left = self.facts.boolean(e.left)
+        if left is None:
+            return self.facts.type(e, types.BOOL)
+        return self.facts.same(e, e.left if left == (e.op == "||") else e.right)
 
-    def _balance(self, e: ast.Binary | ast.Conditional, left: ast.Expr, right: ast.Expr) -> tuple[ast.Expr, ast.Expr]:
-        """Return both operands with the same type, if an implicit conversion of one achieves it."""
+    def _balance(self, left: ast.Expr, right: ast.Expr) -> None:
+        """Convert one operand implicitly if both have the same type then."""
         a, b = self.types[left], self.types[right]
         if a == b and not isinstance(left, _INITIALISERS) and not isinstance(right, _INITIALISERS):
-            return left, right
+            return
         open_left, open_right = self._is_open(left), self._is_open(right)
         if open_left and not open_right:
-            return self.ctx.conversions.convert(left, b), right
+            self.ctx.conversions.convert(left, b)
+            return
         if open_right and not open_left:
-            return left, self.ctx.conversions.convert(right, a)
+            self.ctx.conversions.convert(right, a)
+            return
         if a != b:
-            left, right = self.as_bits(left), self.as_bits(right)
-            a, b = self.types[left], self.types[right]
+            a, b = self.as_bits(left), self.as_bits(right)
         if isinstance(a, types.InfInt) and isinstance(b, types.Bits):
-            left = self.ctx.conversions.convert(left, b)
+            self.ctx.conversions.convert(left, b)
         elif isinstance(b, types.InfInt) and isinstance(a, types.Bits):
-            right = self.ctx.conversions.convert(right, a)
-        return left, right
+            self.ctx.conversions.convert(right, a)
 
-    def _arithmetic(self, e: ast.Binary) -> ast.Expr:
-        op = e.op
-        if op in ("/", "%") and any(isinstance(x, ast.IntLiteral) and x.value < 0 for x in (e.left, e.right)):
+    def _arithmetic(self, e: ast.Binary) -> Type:
+        op, left, right = e.op, e.left, e.right
+        if op in ("/", "%") and any((self.facts.integer(x) or 0) < 0 for x in (left, right)):
             self.ctx.error(e, f"{op!r} is not defined for negative numbers")
-            return e
-        left, right = self._balance(e, self.as_bits(e.left), self.as_bits(e.right))
+            return types.UNKNOWN
+        self.as_bits(left)
+        self.as_bits(right)
+        self._balance(left, right)
         t = self.types[left]
-        e.left, e.right = left, right
         if isinstance(t, types.Unknown) or isinstance(self.types[right], types.Unknown):
-            return e
+            return types.UNKNOWN
         if t != self.types[right]:
             self.ctx.error(
                 e,
                 f"{op!r} needs operands of one type, not {self.ctx.describe(left)} and {self.ctx.describe(right)}",
             )
-            return e
+            return types.UNKNOWN
         if not isinstance(t, types.Bits) and (op in ("|+|", "|-|") or not isinstance(t, types.InfInt)):
             self.ctx.error(e, f"{op!r} is not defined for {self.ctx.describe(left)}")
-            return e
+            return types.UNKNOWN
+        known = self.facts.integer(left), self.facts.integer(right)
         if op in ("/", "%"):
             if isinstance(t, types.Bits) and t.signed:
                 self.ctx.error(e, f"{op!r} is not defined for signed values ({t})")
-                return e
-            if isinstance(right, ast.IntLiteral) and right.value == 0:
+                return types.UNKNOWN
+            if known[1] == 0:
                 self.ctx.error(e, "division by zero")
-                return e
-        self.types[e] = t
-        if isinstance(left, ast.IntLiteral) and isinstance(right, ast.IntLiteral):
-            try:
-                value = constants.arithmetic(op, left.value, right.value, t)
-            except constants.ConstantError as error:
-                self.ctx.error(e, str(error))
-                return self.typed(e, types.UNKNOWN)
-            return self.typed(ast.IntLiteral(e.pos, value, left.base), t)
-        return self._division(e, left, right) if op in ("/", "%") else e
+                return types.UNKNOWN
+        if known[0] is not None and known[1] is not None:
+            return self._known(e, known[0], known[1], t)
+        if op in ("/", "%"):
+            self._check_division(e, t)
+        return self.facts.type(e, t)
 
-    def _division(self, e: ast.Binary, left: ast.Expr, right: ast.Expr) -> ast.Expr:
-        """Check `/` and `%`, which need compile-time values; division by a power of two becomes a shift or a mask."""
-        t = self.types[e]
-        if isinstance(right, ast.IntLiteral) and right.value & (right.value - 1) == 0 and isinstance(t, types.Bits):
-            if e.op == "%":
-                mask = self.typed(ast.IntLiteral(right.pos, right.value - 1), t)
-                return self.typed(ast.Binary(e.pos, "&", left, mask), t)
-            amount = self.typed(ast.IntLiteral(right.pos, right.value.bit_length() - 1), types.INT)
-            return self.typed(ast.Binary(e.pos, ">>", left, amount), t)
-        if isinstance(left, ast.IntLiteral) and left.value == 0 and isinstance(t, types.Bits):
-            return self.typed(ast.Binary(e.pos, "&", right, left), t)  # 0, but the divisor is still evaluated
-        if not (self.ctx.values.is_constant(left) and self.ctx.values.is_constant(right)):
+    def _known(self, e: ast.Binary, left: int, right: int, t: Type) -> Type:
+        """Record the result for operands that are known."""
+        try:
+            return self.facts.constant(e, constants.arithmetic(e.op, left, right, t), t)
+        except constants.ConstantError as error:
+            self.ctx.error(e, str(error))
+            return types.UNKNOWN
+
+    def _check_division(self, e: ast.Binary, t: Type) -> None:
+        """Check that `/` or `%` has known operands, or as a divisor a power of two, or as a dividend 0."""
+        left, right = self.facts.integer(e.left), self.facts.integer(e.right)
+        simple = left == 0 or (right is not None and right & (right - 1) == 0)
+        known = self.ctx.values.is_constant(e.left) and self.ctx.values.is_constant(e.right)
+        if not (known or (simple and isinstance(t, types.Bits))):
             self.ctx.error(e, f"{e.op!r} needs values known at compile time, or a power of two as divisor")
-        return e
 
-    def _shift(self, e: ast.Binary) -> ast.Expr:
-        left, right = self.as_bits(e.left), self.as_bits(e.right)
-        e.left, e.right = left, right
-        t = self.types[left]
+    def _shift(self, e: ast.Binary) -> Type:
+        t, amount = self.as_bits(e.left), self.as_bits(e.right)
+        left, right = self.facts.integer(e.left), self.facts.integer(e.right)
         if not isinstance(t, (types.Bits, types.InfInt)):
-            self.ctx.error(e, f"{e.op!r} is not defined for {self.ctx.describe(left)}")
-            return e
-        amount = self.types[right]
-        if not isinstance(amount, (types.Bits, types.InfInt)):
-            self.ctx.error(e, f"the amount of a shift must be a number, not {self.ctx.describe(right)}")
-            return e
-        if isinstance(amount, types.Bits) and amount.signed and not isinstance(right, ast.IntLiteral):
+            self.ctx.error(e, f"{e.op!r} is not defined for {self.ctx.describe(e.left)}")
+        elif not isinstance(amount, (types.Bits, types.InfInt)):
+            self.ctx.error(e, f"the amount of a shift must be a number, not {self.ctx.describe(e.right)}")
+        elif isinstance(amount, types.Bits) and amount.signed and right is None:
             self.ctx.error(e, f"the amount of a shift must be unsigned, not {amount}")
-            return e
-        if isinstance(right, ast.IntLiteral):
-            if right.value < 0:
-                self.ctx.error(e, f"the amount of a shift must not be negative, but is {right.value}")
-                return e
-            if isinstance(t, types.Bits) and right.value >= t.width:
-                self.ctx.warn(e, f"shift of {t} by {right.value} loses all bits")
-            if isinstance(left, ast.IntLiteral):
-                try:
-                    value = constants.arithmetic(e.op, left.value, right.value, t)
-                except constants.ConstantError as error:
-                    self.ctx.error(e, str(error))
-                    return e
-                return self.typed(ast.IntLiteral(e.pos, value, left.base), t)
-        elif isinstance(t, types.InfInt):
+        elif right is None and isinstance(t, types.InfInt):
             self.ctx.error(e, "the left operand of this shift needs a width (as in 8w1): the right one is not known")
-            return e
-        return self.typed(e, t)
+        elif right is None:
+            return self.facts.type(e, t)
+        elif right < 0:
+            self.ctx.error(e, f"the amount of a shift must not be negative, but is {right}")
+        else:
+            if isinstance(t, types.Bits) and right >= t.width:
+                self.ctx.warn(e, f"shift of {t} by {right} loses all bits")
+            return self.facts.type(e, t) if left is None else self._known(e, left, right, t)
+        return types.UNKNOWN
 
-    def _concatenation(self, e: ast.Binary) -> ast.Expr:
-        left, right = self.as_bits(e.left), self.as_bits(e.right)
-        e.left, e.right = left, right
-        if isinstance(left, ast.StringLiteral) and isinstance(right, ast.StringLiteral):
-            return self.typed(ast.StringLiteral(e.pos, left.value + right.value), types.STRING)
-        a, b = self.types[left], self.types[right]
+    def _concatenation(self, e: ast.Binary) -> Type:
+        a, b = self.as_bits(e.left), self.as_bits(e.right)
+        left, right = self.facts.constants.get(e.left), self.facts.constants.get(e.right)
+        if isinstance(left, str) and isinstance(right, str):
+            return self.facts.constant(e, left + right, types.STRING)
         if not isinstance(a, types.Bits) or not isinstance(b, types.Bits):
-            bad = right if isinstance(a, types.Bits) else left
+            bad = e.right if isinstance(a, types.Bits) else e.left
             self.ctx.error(e, f"'++' needs operands with a width, not {self.ctx.describe(bad)}")
-            return e
+            return types.UNKNOWN
         t = types.Bits(a.width + b.width, a.signed)
         if t.width > 2048:
             self.ctx.error(e, f"{t} is wider than 2048 bits")
-            return e
-        if isinstance(left, ast.IntLiteral) and isinstance(right, ast.IntLiteral):
-            value = operators.concatenate(INTEGERS, t, a, b, left.value, right.value)
-            return self.typed(ast.IntLiteral(e.pos, value, left.base), t)
-        return self.typed(e, t)
+            return types.UNKNOWN
+        if isinstance(left, int) and isinstance(right, int):
+            return self.facts.constant(e, operators.concatenate(INTEGERS, t, a, b, left, right), t)
+        return self.facts.type(e, t)
 
-    def _comparison(self, e: ast.Binary) -> ast.Expr:
-        left, right = self._balance(e, e.left, e.right)
+    def _comparison(self, e: ast.Binary) -> Type:
+        left, right = e.left, e.right
+        self._balance(left, right)
         if e.op not in ("==", "!="):
-            left, right = self.as_bits(left), self.as_bits(right)
-        e.left, e.right = left, right
+            self.as_bits(left)
+            self.as_bits(right)
         a, b = self.types[left], self.types[right]
         if isinstance(a, types.Unknown) or isinstance(b, types.Unknown):
-            return self.typed(e, types.BOOL)
+            return self.facts.type(e, types.BOOL)
         if a != b:
             self.ctx.error(
                 e,
                 f"{self.ctx.describe(left)} and {self.ctx.describe(right)} cannot be compared",
             )
-            return e
+            return types.UNKNOWN
         if e.op in ("==", "!="):
             if not self._has_equality(a):
                 self.ctx.error(e, f"{self.ctx.describe(left)} cannot be compared")
-                return e
+                return types.UNKNOWN
         elif not isinstance(a, (types.Bits, types.InfInt)):
             self.ctx.error(e, f"{e.op!r} is not defined for {self.ctx.describe(left)}")
-            return e
-        self.types[e] = types.BOOL
-        values = self._literal_values(left, right)
-        if values is not None:
-            return self.typed(ast.BoolLiteral(e.pos, bool(INTEGERS.compare(e.op, *values, a))), types.BOOL)
-        return e
+            return types.UNKNOWN
+        values = self._comparable(left, right)
+        if values is None:
+            return self.facts.type(e, types.BOOL)
+        return self.facts.constant(e, bool(INTEGERS.compare(e.op, *values, a)), types.BOOL)
 
     def _has_equality(self, t: Type) -> bool:
         if isinstance(t, (types.Struct, types.Header, types.Union)):
@@ -242,38 +221,38 @@ class Operators:
         bad += (types.AnonRecord, types.List, types.TypeVar)
         return not isinstance(t, bad) and not is_object(t)
 
-    def conditional(self, e: ast.Conditional) -> ast.Expr:
-        e.condition = self.ctx.expressions.boolean(e.condition, "the condition")
-        then, otherwise = self._balance(e, self.ctx.expressions.expr(e.then), self.ctx.expressions.expr(e.otherwise))
-        e.then, e.otherwise = then, otherwise
-        if isinstance(self.types[then], types.Unknown) or isinstance(self.types[otherwise], types.Unknown):
-            return e
-        if self.types[then] != self.types[otherwise]:
-            given = f"{self.ctx.describe(then)} and {self.ctx.describe(otherwise)}"
+    def conditional(self, e: ast.Conditional) -> Type:
+        self.ctx.expressions.boolean(e.condition, "the condition")
+        self.ctx.expressions.expr(e.then)
+        self.ctx.expressions.expr(e.otherwise)
+        self._balance(e.then, e.otherwise)
+        t, other = self.types[e.then], self.types[e.otherwise]
+        if isinstance(t, types.Unknown) or isinstance(other, types.Unknown):
+            return types.UNKNOWN
+        if t != other:
+            given = f"{self.ctx.describe(e.then)} and {self.ctx.describe(e.otherwise)}"
             self.ctx.error(e, f"'?:' needs alternatives of one type, not {given}")
-            return e
-        if isinstance(e.condition, ast.BoolLiteral):
-            return then if e.condition.value else otherwise
-        if isinstance(self.types[then], types.InfInt):
+            return types.UNKNOWN
+        condition = self.facts.boolean(e.condition)
+        if condition is not None:
+            return self.facts.same(e, e.then if condition else e.otherwise)
+        if isinstance(t, types.InfInt):
             self.ctx.error(e, "one alternative of '?:' needs a width (as in 8w1), because the condition is not known")
-            return e
-        if isinstance(self.types[then], (types.Void, types.String, types.Set, types.Table)) or is_object(
-            self.types[then]
-        ):
-            self.ctx.error(e, f"'?:' cannot give {self.types[then]}")
-            return e
-        return self.typed(e, self.types[then])
+            return types.UNKNOWN
+        if isinstance(t, (types.Void, types.String, types.Set, types.Table)) or is_object(t):
+            self.ctx.error(e, f"'?:' cannot give {t}")
+            return types.UNKNOWN
+        return self.facts.type(e, t)
 
     def _is_open(self, e: ast.Expr) -> bool:
         """Return whether `e` is an initialiser whose type comes from the context."""
         return isinstance(e, _INITIALISERS) and not isinstance(self.types[e], types.Record)
 
-    def _literal_values(self, left: ast.Expr, right: ast.Expr) -> tuple[int, int] | None:
-        """Return the values of two literals as numbers that can be compared."""
-        if isinstance(left, ast.IntLiteral) and isinstance(right, ast.IntLiteral):
-            return left.value, right.value
-        if isinstance(left, ast.BoolLiteral) and isinstance(right, ast.BoolLiteral):
-            return left.value, right.value
-        if isinstance(left, ast.EnumRef) and isinstance(right, ast.EnumRef):
-            return int(left.decl is right.decl or self.values[left.decl] == self.values[right.decl]), 1
+    def _comparable(self, left: ast.Expr, right: ast.Expr) -> tuple[int, int] | None:
+        """Return the values of two constants of one type as numbers that can be compared."""
+        a, b = self.facts.constants.get(left), self.facts.constants.get(right)
+        if isinstance(a, int) and isinstance(b, int):
+            return a, b
+        if isinstance(a, ast.EnumMember) and isinstance(b, ast.EnumMember):
+            return int(a is b or self.facts.values[a] == self.facts.values[b]), 1
         return None

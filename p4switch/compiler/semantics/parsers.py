@@ -53,7 +53,7 @@ class Parsers:
 
     def _state(self, state: ast.ParserState) -> None:
         self.ctx.annotations.check(state.annotations)
-        state.statements = self.ctx.statements.statements(state.statements)
+        self.ctx.statements.statements(state.statements)
         transition = state.transition
         if isinstance(transition, ast.Transition):
             self.ctx.facts.states[transition] = self._target(transition)
@@ -72,9 +72,8 @@ class Parsers:
         return ast.REJECT
 
     def _select(self, select: ast.Select) -> None:
-        select.keys = [self.ctx.expressions.expr(k) for k in select.keys]
         for key in select.keys:
-            if isinstance(self.types[key], types.InfInt):
+            if isinstance(self.ctx.expressions.expr(key), types.InfInt):
                 self.ctx.error(key, "a key needs a width (as in 8w1)")
                 self.types[key] = types.UNKNOWN
             elif not _selectable(self.types[key]):
@@ -106,8 +105,10 @@ class Parsers:
         if len(keys) != len(key_types):
             self.ctx.error(case, f"this case has {len(keys)} keys, but 'select' has {len(key_types)}")
             return
-        case.keysets = [self.ctx.keysets.keyset(k, t) for k, t in zip(keys, key_types, strict=True)]
-        for keyset in case.keysets:
+        case.keysets = keys
+        for keyset, t in zip(keys, key_types, strict=True):
+            self.ctx.keysets.keyset(keyset, t)
+        for keyset in keys:
             if isinstance(keyset, ast.Name) and isinstance(self.types[keyset], types.Set):
                 continue
             if isinstance(keyset, ast.Mask):
@@ -129,19 +130,17 @@ class Parsers:
                     self.ctx.error(bound, "the parts of a mask or range must be known at compile time")
 
     def _value_set_case(self, case: ast.SelectCase, name: ast.Name, key_types: list[Type]) -> None:
-        e = self.ctx.expressions.expr(name)
-        case.keysets = [e]
-        given = self.types[e]
+        given = self.ctx.expressions.expr(name)
         if isinstance(given, types.Unknown):
             return
         wanted_parts = [x for t in key_types for x in same_bits(t)]
         if not isinstance(given, types.Set) or same_bits(given.element) != wanted_parts:
             wanted = ", ".join(map(str, key_types))
-            self.ctx.error(e, f"expected a value set with elements of type ({wanted}), not {given}")
+            self.ctx.error(name, f"expected a value set with elements of type ({wanted}), not {given}")
 
     def value_set(self, v: ast.ValueSetDecl) -> None:
         self.types[v] = self.ctx.written_types.resolve(v.element_expr)
-        v.size, size = self.ctx.written_types.constant_int(v.size, "the size of a value set")
+        size = self.ctx.written_types.constant_int(v.size, "the size of a value set")
         if size is not None and size <= 0:
             self.ctx.error(v.size, f"the size of a value set must be positive, not {size}")
         elif size is not None and size > MAX_INT32:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import did_you_mean
+from p4switch.compiler.facts import CallKind, Constant
 from p4switch.compiler.semantics.places import Place
 from p4switch.compiler.semantics.written_types import is_object
 
@@ -17,18 +18,19 @@ if TYPE_CHECKING:
 class Statements:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.facts = ctx.facts
         self.types = ctx.facts.types
         self.decls = ctx.facts.decls
         self.switched = ctx.facts.switched
         self.actions = ctx.facts.actions
-        self._statements: dict[type[ast.Node], Callable[..., ast.Statement]] = {
+        self._statements: dict[type[ast.Node], Callable[..., None]] = {
             ast.Block: self.block,
             ast.Assign: self._assign,
             ast.CallStatement: self._call_statement,
             ast.If: self._if,
             ast.Return: self._return,
             ast.Exit: self._exit,
-            ast.Empty: lambda s: s,
+            ast.Empty: lambda s: None,
             ast.Break: self._loop_exit,
             ast.Continue: self._loop_exit,
             ast.Switch: self._switch,
@@ -38,55 +40,55 @@ class Statements:
             ast.ConstDecl: self._declaration,
         }
 
-    def statement(self, s: ast.Statement) -> ast.Statement:
-        return self._statements[type(s)](s)
+    def statement(self, s: ast.Statement) -> None:
+        self._statements[type(s)](s)
 
-    def block(self, b: ast.Block) -> ast.Block:
+    def block(self, b: ast.Block) -> None:
         self.ctx.annotations.check(b.annotations)
-        b.statements = self.statements(b.statements)
-        return b
+        self.statements(b.statements)
 
-    def statements(self, statements: list[ast.Statement]) -> list[ast.Statement]:
-        return [self.statement(s) for s in statements]
+    def statements(self, statements: list[ast.Statement]) -> None:
+        for s in statements:
+            self.statement(s)
 
-    def _declaration(self, s: ast.VarDecl | ast.ConstDecl) -> ast.Statement:
+    def _declaration(self, s: ast.VarDecl | ast.ConstDecl) -> None:
         self.ctx.declarations.declaration(s)
-        return s
 
     def variable(self, v: ast.VarDecl) -> None:
         self.types[v] = self.ctx.written_types.resolve(v.type_expr)
         self.ctx.written_types.check_variable_type(v.type_expr, self.types[v], f"variable {v.name!r}")
         if v.init is not None:
-            v.init = self.ctx.conversions.convert(
-                self.ctx.expressions.expr(v.init, self.types[v]), self.types[v], f"variable {v.name!r}"
-            )
+            self._initialised(v.init, self.types[v], f"variable {v.name!r}")
 
     def constant(self, c: ast.ConstDecl) -> None:
         self.types[c] = self.ctx.written_types.resolve(c.type_expr)
         if isinstance(self.types[c], (types.Void, types.MatchKind, types.Set)) or is_object(self.types[c]):
             self.ctx.error(c.type_expr, f"constant {c.name!r} cannot have type {self.types[c]}")
             self.types[c] = types.UNKNOWN
-        c.init = self.ctx.conversions.convert(
-            self.ctx.expressions.expr(c.init, self.types[c]), self.types[c], f"constant {c.name!r}"
-        )
+        self._initialised(c.init, self.types[c], f"constant {c.name!r}")
         if not self.ctx.values.is_constant(c.init):
             self.ctx.error(c.init, f"the value of constant {c.name!r} is not known at compile time")
 
-    def _assign(self, s: ast.Assign) -> ast.Statement:
+    def _initialised(self, e: ast.Expr, t: types.Type, what: str = "") -> None:
+        """Check `e`, and convert it to type `t`, which `what` requires."""
+        self.ctx.expressions.expr(e, t)
+        self.ctx.conversions.convert(e, t, what)
+
+    def _assign(self, s: ast.Assign) -> None:
         if s.op:
             if isinstance(s.target, ast.Slice) and s.target.width is not None:
                 self.ctx.error(s, f"'{s.op}=' cannot be applied to a slice given by its width")
-                return s
+                return
             s.value = ast.Binary(s.target.pos, s.op, self.ctx.names.copy(s.target), s.value)
             s.op = ""
         target = s.target
         if isinstance(target, ast.Slice) and target.width is not None:
-            return self._assign_moving_slice(s, target)
-        s.target = self.ctx.expressions.expr(target)
-        s.value = self.ctx.expressions.expr(s.value, self.types[s.target])
-        if self.assignable(s.target):
-            s.value = self.ctx.conversions.convert(s.value, self.types[s.target])
-        return s
+            self._assign_moving_slice(s, target)
+            return
+        t = self.ctx.expressions.expr(target)
+        self.ctx.expressions.expr(s.value, t)
+        if self.assignable(target):
+            self.ctx.conversions.convert(s.value, t)
 
     def assignable(self, target: ast.Expr) -> bool:
         """Return whether `target` can be assigned to; report if not."""
@@ -97,19 +99,19 @@ class Statements:
             self.ctx.error(target, f"this cannot be assigned to: {why}")
         return why is None
 
-    def _assign_moving_slice(self, s: ast.Assign, target: ast.Slice) -> ast.Statement:
+    def _assign_moving_slice(self, s: ast.Assign, target: ast.Slice) -> None:
         """Check `base[low+:width] = value`; if `low` is not constant, `base` is computed with shifts and masks."""
         base, low = target.base, target.low
-        checked = self.ctx.expressions.expr(self.ctx.names.copy(target))
-        if isinstance(checked, ast.Slice) or isinstance(self.types[checked], types.Unknown):
+        checked = self.ctx.names.copy(target)
+        t = self.ctx.expressions.expr(checked)
+        if checked.low in self.facts.constants or isinstance(t, types.Unknown):
             s.target = checked
             self.assignable(checked)
-            t = self.types[checked]
-            s.value = self.ctx.conversions.convert(self.ctx.expressions.expr(s.value, t), t)
-            return s
-        width = types.width_of(self.types[checked]) or 0
+            self._initialised(s.value, t)
+            return
+        width = types.width_of(t) or 0
         pos = s.pos
-        whole = self.types[self.ctx.expressions.expr(self.ctx.names.copy(base))]
+        whole = self.types[checked.base]
         assert isinstance(whole, types.Bits)
         unsigned = ast.SizedTypeExpr(pos, "bit", ast.IntLiteral(pos, whole.width))
         mask = ast.Binary(pos, "<<", _cast(unsigned, ast.IntLiteral(pos, (1 << width) - 1)), low)
@@ -117,36 +119,27 @@ class Statements:
         field = ast.SizedTypeExpr(pos, "bit", ast.IntLiteral(pos, width))
         placed = ast.Binary(pos, "<<", _cast(unsigned, _cast(field, s.value)), self.ctx.names.copy(low))
         full = ast.SizedTypeExpr(pos, "int" if whole.signed else "bit", ast.IntLiteral(pos, whole.width))
-        s.target = self.ctx.expressions.expr(self.ctx.names.copy(base))
+        s.target = self.ctx.names.copy(base)
+        self.ctx.expressions.expr(s.target)
         self.assignable(s.target)
-        s.value = self.ctx.expressions.expr(_cast(full, ast.Binary(pos, "|", kept, placed)))
-        return s
+        s.value = _cast(full, ast.Binary(pos, "|", kept, placed))
+        self.ctx.expressions.expr(s.value)
 
-    def _call_statement(self, s: ast.CallStatement) -> ast.Statement:
-        result = self.ctx.expressions.any_expr(s.call)
-        if isinstance(result, ast.Call):
-            s.call = result
-        elif isinstance(result, ast.ConstructorCall):
+    def _call_statement(self, s: ast.CallStatement) -> None:
+        self.ctx.expressions.any_expr(s.call)
+        if self.facts.bindings[s.call].kind is CallKind.CONSTRUCTOR:
             self.ctx.error(s, "an instance needs a name, and a place beside the other declarations")
-        elif isinstance(result, (ast.BoolLiteral, ast.IntLiteral)):
-            return ast.Empty(s.pos)
-        elif not isinstance(self.types[result], types.Unknown):
-            self.ctx.error(s, "this call has no effect")
-        return s
 
-    def _if(self, s: ast.If) -> ast.Statement:
-        first = s
-        while True:
-            s.condition = self.ctx.expressions.boolean(s.condition, "the condition of 'if'")
-            s.then = self.statement(s.then)
-            if not isinstance(s.otherwise, ast.If):
-                break
-            s = s.otherwise
-        if s.otherwise is not None:
-            s.otherwise = self.statement(s.otherwise)
-        return first
+    def _if(self, s: ast.If) -> None:
+        rest: ast.Statement | None = s
+        while isinstance(rest, ast.If):
+            self.ctx.expressions.boolean(rest.condition, "the condition of 'if'")
+            self.statement(rest.then)
+            rest = rest.otherwise
+        if rest is not None:
+            self.statement(rest)
 
-    def _return(self, s: ast.Return) -> ast.Statement:
+    def _return(self, s: ast.Return) -> None:
         if self.ctx.place == Place.PARSER:
             self.ctx.error(s, "'return' cannot be used in a parser")
         wanted = self.ctx.return_type
@@ -154,82 +147,72 @@ class Statements:
             if wanted is not None and not isinstance(wanted, (types.Void, types.Unknown)):
                 self.ctx.error(s, f"'return' needs a value of type {wanted}")
         elif wanted is None or isinstance(wanted, types.Void):
-            s.value = self.ctx.expressions.expr(s.value)
+            self.ctx.expressions.expr(s.value)
             self.ctx.error(s, f"'return' in {self.ctx.place.value} that returns nothing cannot have a value")
         else:
-            s.value = self.ctx.conversions.convert(
-                self.ctx.expressions.expr(s.value, wanted), wanted, "the returned value"
-            )
-        return s
+            self._initialised(s.value, wanted, "the returned value")
 
-    def _exit(self, s: ast.Exit) -> ast.Statement:
+    def _exit(self, s: ast.Exit) -> None:
         if self.ctx.place in (Place.PARSER, Place.FUNCTION):
             self.ctx.error(s, f"'exit' cannot be used in {self.ctx.place.value}")
-        return s
 
-    def _loop_exit(self, s: ast.Break | ast.Continue) -> ast.Statement:
+    def _loop_exit(self, s: ast.Break | ast.Continue) -> None:
         if not self.ctx.loops:
             self.ctx.error(s, f"'{type(s).__name__.lower()}' can only be used in a 'for'")
-        return s
 
-    def _for(self, s: ast.For) -> ast.Statement:
+    def _for(self, s: ast.For) -> None:
         self.ctx.annotations.check(s.annotations)
-        s.init = self.statements(s.init)
-        s.condition = self.ctx.expressions.boolean(s.condition, "the condition of 'for'")
-        s.update = self.statements(s.update)
+        self.statements(s.init)
+        self.ctx.expressions.boolean(s.condition, "the condition of 'for'")
+        self.statements(s.update)
         self._loop_body(s)
-        return s
 
     def _loop_body(self, s: ast.For | ast.ForIn) -> None:
         self.ctx.loops += 1
-        s.body = self.statement(s.body)
+        self.statement(s.body)
         self.ctx.loops -= 1
 
-    def _for_in(self, s: ast.ForIn) -> ast.Statement:
+    def _for_in(self, s: ast.ForIn) -> None:
         self.ctx.annotations.check(s.annotations)
         v = s.variable
         self.ctx.annotations.check(v.annotations)
         self.types[v] = self.ctx.written_types.resolve(v.type_expr)
-        s.values = self._collection(s.values, self.types[v])
+        self._collection(s.values, self.types[v])
         self.ctx.declared(v)
         self._loop_body(s)
-        return s
 
-    def _collection(self, e: ast.Expr, t: types.Type) -> ast.Expr:
+    def _collection(self, e: ast.Expr, t: types.Type) -> None:
         if isinstance(e, ast.Range):
-            low, high = self.ctx.expressions.expr(e.low), self.ctx.expressions.expr(e.high)
-            e.low, e.high = (
-                self.ctx.conversions.convert(self.ctx.operators.as_bits(low), t),
-                self.ctx.conversions.convert(self.ctx.operators.as_bits(high), t),
-            )
+            for end in (e.low, e.high):
+                self.ctx.expressions.expr(end)
+                self.ctx.operators.as_bits(end)
+                self.ctx.conversions.convert(end, t)
             if not isinstance(t, (types.Bits, types.InfInt, types.Unknown)):
                 self.ctx.error(e, f"a range has values of type bit<> or int<>, not {t}")
             self.types[e] = types.Set(t)
-            return e
-        e = self.ctx.expressions.expr(e)
-        given = self.types[e]
+            return
+        given = self.ctx.expressions.expr(e)
         if isinstance(e, ast.ListExpr):
-            e.items = [self.ctx.conversions.convert(item, t) for item in e.items]
+            for item in e.items:
+                self.ctx.conversions.convert(item, t)
             self.types[e] = types.List(t)
         elif isinstance(given, (types.Stack, types.List)):
             if given.element != t and not isinstance(t, types.Unknown):
                 self.ctx.error(e, f"expected elements of type {t}, not {given.element}")
         elif not isinstance(given, types.Unknown):
             self.ctx.error(e, f"{self.ctx.describe(e)} cannot be iterated over")
-        return e
 
-    def _switch(self, s: ast.Switch) -> ast.Statement:
+    def _switch(self, s: ast.Switch) -> None:
         if self.ctx.place == Place.PARSER:
             self.ctx.error(s, "'switch' cannot be used in a parser")
-        s.value = self.ctx.expressions.expr(s.value)
-        t = self.types[s.value]
+        t = self.ctx.expressions.expr(s.value)
         if isinstance(t, types.ActionRun):
             self.switched[s] = t.decl
         elif isinstance(t, types.InfInt):
             self.ctx.error(s.value, "the value of this switch needs a width (as in 8w1)")
         elif not isinstance(t, (types.Bits, types.Bool, types.Enum, types.Error, types.NewType, types.Unknown)):
             self.ctx.error(s.value, f"'switch' needs a number, an enum, a bool, an error or action_run, not {t}")
-        seen: list[ast.Expr] = []
+        seen: set[Constant] = set()
         defaults = [c for c in s.cases if isinstance(c.label, ast.DefaultExpr)]
         if len(defaults) > 1:
             self.ctx.error(s, "this switch has several 'default' labels")
@@ -238,12 +221,11 @@ class Statements:
         for index, case in enumerate(s.cases):
             self._switch_label(s, case, t, seen)
             if case.body is not None:
-                case.body = self.block(case.body)
+                self.block(case.body)
             elif index == len(s.cases) - 1:
                 self.ctx.warn(case, "the last label of a switch falls through to nothing")
-        return s
 
-    def _switch_label(self, s: ast.Switch, case: ast.SwitchCase, t: types.Type, seen: list[ast.Expr]) -> None:
+    def _switch_label(self, s: ast.Switch, case: ast.SwitchCase, t: types.Type, seen: set[Constant]) -> None:
         label = case.label
         if isinstance(label, ast.DefaultExpr):
             self.types[label] = t
@@ -251,14 +233,17 @@ class Statements:
         if s in self.switched:
             self._action_label(self.switched[s], case, seen)
             return
-        label = case.label = self.ctx.conversions.convert(self.ctx.expressions.expr(label), t, "a label")
+        self.ctx.expressions.expr(label)
+        self.ctx.conversions.convert(label, t, "a label")
         if not self.ctx.values.is_constant(label):
             self.ctx.error(label, "a label must be known at compile time")
-        if not isinstance(self.types[label], types.Unknown) and any(_same_literal(label, other) for other in seen):
+        value = self.facts.constants.get(label)
+        if value in seen and not isinstance(self.types[label], types.Unknown):
             self.ctx.error(label, "duplicate label")
-        seen.append(label)
+        if value is not None:
+            seen.add(value)
 
-    def _action_label(self, table: ast.TableDecl, case: ast.SwitchCase, seen: list[ast.Expr]) -> None:
+    def _action_label(self, table: ast.TableDecl, case: ast.SwitchCase, seen: set[Constant]) -> None:
         label = case.label
         if not isinstance(label, ast.Name):
             self.ctx.error(label, f"a label must be the name of an action of table {table.name!r}")
@@ -275,19 +260,13 @@ class Statements:
         else:
             self.actions[case] = self.actions[found]
         self.decls[label] = self.actions[case]
-        if any(isinstance(o, ast.Name) and o.name == label.name for o in seen):
+        if label.name in seen:
             self.ctx.error(label, f"duplicate label {label.name!r}")
-        seen.append(label)
+        seen.add(label.name)
 
 
 def _cast(t: ast.TypeExpr, e: ast.Expr) -> ast.Cast:
     return ast.Cast(e.pos, t, e)
-
-
-def _same_literal(a: ast.Expr, b: ast.Expr) -> bool:
-    if isinstance(a, (ast.IntLiteral, ast.BoolLiteral)) and isinstance(b, (ast.IntLiteral, ast.BoolLiteral)):
-        return a.value == b.value
-    return isinstance(a, ast.EnumRef) and isinstance(b, ast.EnumRef) and a.decl is b.decl
 
 
 def always_returns(s: ast.Statement | None) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 class Tables:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.facts = ctx.facts
         self.types = ctx.facts.types
         self.bindings = ctx.facts.bindings
         self.actions = ctx.facts.actions
@@ -43,8 +44,7 @@ class Tables:
     def _key(self, key: ast.TableKey) -> None:
         self.ctx.annotations.check(key.annotations)
         with self.ctx.at(Place.CONTROL):
-            key.expr = self.ctx.expressions.expr(key.expr)
-        t = self.types[key.expr]
+            t = self.ctx.expressions.expr(key.expr)
         base = types.strip_newtype(t)
         allowed = (types.Bits, types.Bool, types.Enum, types.Error, types.Varbit, types.TypeVar, types.Unknown)
         if isinstance(base, types.InfInt):
@@ -117,12 +117,11 @@ class Tables:
                         by_param[param] = param.default
                     continue
                 if not isinstance(arg.value, ast.DontCare):
-                    arg.value = self.ctx.expressions.expr(arg.value, self.types[param])
-                value = by_param[param] = self.ctx.arguments.pass_argument(
-                    what, param, self.types[param], arg.value, True
-                )
-                if self.ctx.values.calls(value, CallKind.TABLE_APPLY):
-                    self.ctx.error(value, "a table cannot be applied in the argument of an action")
+                    self.ctx.expressions.expr(arg.value, self.types[param])
+                self.ctx.arguments.pass_argument(what, param, self.types[param], arg.value, True)
+                by_param[param] = arg.value
+                if self.ctx.values.calls(arg.value, CallKind.TABLE_APPLY):
+                    self.ctx.error(arg.value, "a table cannot be applied in the argument of an action")
         self.bindings[ref].bound = [by_param.get(p) for p in decl.params]
 
     def chosen_action(self, t: ast.TableDecl, ref: ast.ActionRef, where: str) -> bool:
@@ -174,34 +173,31 @@ class Tables:
         elif name in ("largest_priority_wins", "priority_delta"):
             self._priority_property(t, prop)
         elif name in ("implementation", "counters", "meters"):
-            prop.value = self.ctx.expressions.expr(prop.value)
-            if not isinstance(self.types[prop.value], (types.Extern, types.Unknown)):
+            if not isinstance(self.ctx.expressions.expr(prop.value), (types.Extern, types.Unknown)):
                 self.ctx.error(
                     prop.value,
                     f"property {name!r} must be an extern instance, not {self.ctx.describe(prop.value)}",
                 )
         else:
-            prop.value = self.ctx.expressions.expr(prop.value)
+            self.ctx.expressions.expr(prop.value)
 
     def _size_property(self, prop: ast.TableProperty) -> None:
         """Check a size, which is a number or a constructor parameter."""
-        value = prop.value = self.ctx.expressions.expr(prop.value)
-        if isinstance(value, ast.IntLiteral):
-            if value.value < 0:
-                self.ctx.error(value, f"the size of a table must not be negative, but is {value.value}")
-            elif value.value > MAX_INT64:
-                self.ctx.error(value, "the size of a table must fit into 64 bits")
-        elif not isinstance(
-            self.types[value], (types.Bits, types.InfInt, types.Unknown)
-        ) or not self.ctx.values.is_constant(value):
-            self.ctx.error(value, "the size of a table must be an integer known at compile time")
+        t, size = self.ctx.expressions.expr(prop.value), self.facts.integer(prop.value)
+        if size is not None:
+            if size < 0:
+                self.ctx.error(prop.value, f"the size of a table must not be negative, but is {size}")
+            elif size > MAX_INT64:
+                self.ctx.error(prop.value, "the size of a table must fit into 64 bits")
+        elif not (isinstance(t, (types.Bits, types.InfInt, types.Unknown)) and self.ctx.values.is_constant(prop.value)):
+            self.ctx.error(prop.value, "the size of a table must be an integer known at compile time")
 
     def _priority_property(self, t: ast.TableDecl, prop: ast.TableProperty) -> None:
         if prop.name == "largest_priority_wins":
-            prop.value = self.ctx.expressions.expr(prop.value)
-            if not isinstance(prop.value, ast.BoolLiteral) and not isinstance(self.types[prop.value], types.Unknown):
+            given = self.ctx.expressions.expr(prop.value)
+            if self.facts.boolean(prop.value) is None and not isinstance(given, types.Unknown):
                 self.ctx.error(prop.value, "'largest_priority_wins' must be true or false")
             return
-        prop.value, delta = self.ctx.written_types.constant_int(prop.value, "'priority_delta'")
+        delta = self.ctx.written_types.constant_int(prop.value, "'priority_delta'")
         if delta is not None and delta <= 0:
             self.ctx.error(prop.value, f"'priority_delta' must be positive, not {delta}")

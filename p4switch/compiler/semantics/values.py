@@ -5,19 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
-from p4switch.compiler.facts import CallKind
+from p4switch.compiler.facts import CallKind, Constant, default_constant
+from p4switch.compiler.types import Type
 from p4switch.compiler.walk import parts, walk
 
 if TYPE_CHECKING:
     from p4switch.compiler.semantics.context import Checking
 
-LITERALS = (ast.IntLiteral, ast.BoolLiteral, ast.StringLiteral, ast.EnumRef)
-
 _WRITTEN: dict[type[ast.Node], tuple[str, ...]] = {
-    ast.IntLiteral: ("value",),
-    ast.BoolLiteral: ("value",),
-    ast.StringLiteral: ("value",),
-    ast.EnumRef: ("decl",),
     ast.Member: ("name",),
     ast.Unary: ("op",),
     ast.Binary: ("op",),
@@ -28,13 +23,17 @@ _WRITTEN: dict[type[ast.Node], tuple[str, ...]] = {
 class Values:
     def __init__(self, ctx: Checking) -> None:
         self.ctx = ctx
+        self.facts = ctx.facts
         self.types = ctx.facts.types
+        self.constants = ctx.facts.constants
         self.decls = ctx.facts.decls
         self.bindings = ctx.facts.bindings
         self.fields = ctx.facts.fields
 
     def not_assignable(self, e: ast.Expr) -> str | None:
         """Return why `e` cannot be assigned to or passed for an out or inout parameter; None if it can."""
+        if e in self.constants:
+            return "it is a constant"
         if isinstance(e, ast.Name):
             decl = self.decls[e]
             if isinstance(decl, ast.VarDecl):
@@ -48,13 +47,11 @@ class Values:
                 return f"{e.name!r} is a constant"
             return f"{e.name!r} is not a variable"
         if isinstance(e, ast.Member):
-            if self.fields.get(e) is None and e.name in ("lastIndex", "size"):
+            if e not in self.fields and e.name == "lastIndex":
                 return f"{e.name!r} of a header stack cannot be changed"
             return self.not_assignable(e.base)
         if isinstance(e, (ast.Index, ast.Slice)):
             return self.not_assignable(e.base)
-        if isinstance(e, LITERALS):
-            return "it is a constant"
         return "it is not a variable, a field or a part of one"
 
     def is_constant(self, e: ast.Expr, in_call: bool = False) -> bool:
@@ -62,10 +59,12 @@ class Values:
 
         With `in_call`, parameters without direction count as known, because they are once the call is inlined.
         """
-        if isinstance(e, (*LITERALS, ast.ConstructorCall, ast.InvalidHeader)) or isinstance(
-            self.types[e], types.Unknown
-        ):
+        if e in self.constants or isinstance(e, ast.InvalidHeader) or isinstance(self.types[e], types.Unknown):
             return True
+        if isinstance(e, ast.Call):
+            return self.bindings[e].kind is CallKind.CONSTRUCTOR
+        if isinstance(e, ast.DefaultInit):
+            return not isinstance(self.types[e], types.AnonRecord)
         if isinstance(e, ast.Name):
             decl = self.decls[e]
             if in_call and isinstance(decl, ast.Parameter) and decl.direction == ast.Direction.NONE:
@@ -83,23 +82,61 @@ class Values:
         if isinstance(e, ast.Binary):
             return self.is_constant(e.left, in_call) and self.is_constant(e.right, in_call)
         if isinstance(e, ast.Conditional):
-            return (
-                self.is_constant(e.condition, in_call)
-                and self.is_constant(e.then, in_call)
-                and self.is_constant(e.otherwise, in_call)
-            )
+            chosen = self.meant(e)
+            needed = [e.condition, e.then, e.otherwise] if chosen is e else [chosen]
+            return all(self.is_constant(x, in_call) for x in needed)
         if isinstance(e, ast.Member):
             return e.name not in ("next", "last", "lastIndex") and self.is_constant(e.base, in_call)
         if isinstance(e, (ast.Index, ast.Slice)):
             return self.is_constant(e.base, in_call)
         return False
 
+    def meant(self, e: ast.Expr) -> ast.Expr:
+        """Return the operand whose value `e`, checked, always has: of a cast to the same type, of a known condition."""
+        while True:
+            if isinstance(e, ast.Cast) and self.types[e] == self.types[e.operand]:
+                e = e.operand
+            elif isinstance(e, ast.Conditional) and (condition := self.facts.boolean(e.condition)) is not None:
+                e = e.then if condition else e.otherwise
+            else:
+                return e
+
+    def part(self, e: ast.Expr, part: str | int, t: Type) -> Constant | None:
+        """Return a field by name or an element by index, of type `t`, of the constant that `e` names or spells out."""
+        e = self.meant(e)
+        decl = self.decls.get(e)
+        if isinstance(decl, ast.ConstDecl):
+            return self.part(decl.init, part, t)
+        if not isinstance(e, (ast.ListExpr, ast.StructExpr, ast.DefaultInit)) or isinstance(
+            self.types[e], types.AnonRecord
+        ):
+            return None
+        given = self._given(e)
+        return self.constants.get(given[part]) if part in given else default_constant(t, self.ctx.program)
+
+    def _given(self, e: ast.Expr) -> dict[str | int, ast.Expr]:
+        """Return the values that an initialiser spells out, by names of fields or indexes of elements."""
+        if isinstance(e, ast.StructExpr):
+            return {f.name: f.value for f in e.fields}
+        if not isinstance(e, ast.ListExpr):
+            return {}
+        t = self.types[e]
+        names = [f.name for f in t.fields] if isinstance(t, types.Record) else range(len(e.items))
+        return dict(zip(names, e.items, strict=False))
+
     def calls(self, e: ast.Expr, *kinds: CallKind) -> bool:
         """Return whether the evaluation of `e`, checked, calls something of these kinds."""
         return any(isinstance(x, ast.Call) and self.bindings[x].kind in kinds for x in walk(e, self.ctx.facts))
 
-    def same(self, a: ast.Node, b: ast.Node) -> bool:
+    def same(self, a: ast.Expr, b: ast.Expr) -> bool:
         """Return whether two checked expressions are written alike."""
+        a, b = self.meant(a), self.meant(b)
+        if a in self.constants or b in self.constants:
+            return self.constants.get(a) == self.constants.get(b)
+        first, second = self._given(a), self._given(b)
+        if first or second:
+            same = self.types[a] == self.types[b] and first.keys() == second.keys()
+            return same and all(self.same(value, second[name]) for name, value in first.items())
         if type(a) is not type(b) or any(getattr(a, name) != getattr(b, name) for name in _WRITTEN.get(type(a), ())):
             return False
         if isinstance(a, ast.Name) and self.decls.get(a) is not self.decls.get(b):
@@ -111,7 +148,9 @@ class Values:
         left, right = parts(a, self.ctx.facts), parts(b, self.ctx.facts)
         if isinstance(a, ast.Slice) and isinstance(b, ast.Slice):
             left, right = [*left, a.high, a.low], [*right, b.high, b.low]
-        return len(left) == len(right) and all(map(self.same, left, right))
+        pairs = zip(left, right, strict=False)
+        alike = (isinstance(x, ast.Expr) and isinstance(y, ast.Expr) and self.same(x, y) for x, y in pairs)
+        return len(left) == len(right) and all(alike)
 
     def _is_constructor_parameter(self, decl: ast.Declaration) -> bool:
         return self.ctx.owner is not None and any(p is decl for p in self.ctx.owner.ctor_params)

@@ -61,17 +61,16 @@ class WrittenTypes:
         self.types = ctx.facts.types
         self._parts: dict[Type, int] = {}
 
-    def constant_int(self, e: ast.Expr, what: str) -> tuple[ast.Expr, int | None]:
+    def constant_int(self, e: ast.Expr, what: str) -> int | None:
         """Check `e` and return its value.
 
         If it is not a compile-time integer, that is reported and the result is None.
         """
-        e = self.ctx.operators.as_bits(self.ctx.expressions.expr(e))
-        if isinstance(e, ast.IntLiteral):
-            return e, e.value
-        if not isinstance(self.types[e], types.Unknown):
+        self.ctx.expressions.expr(e)
+        t, value = self.ctx.operators.as_bits(e), self.ctx.facts.integer(e)
+        if value is None and not isinstance(t, types.Unknown):
             self.ctx.error(e, f"{what} must be an integer known at compile time")
-        return e, None
+        return value
 
     def resolve(self, t: ast.TypeExpr, infer: bool = False) -> Type:
         """Return the meaning of a type as written.
@@ -112,7 +111,7 @@ class WrittenTypes:
 
     def _stack(self, t: ast.StackTypeExpr) -> Type:
         element = self.resolve(t.element)
-        t.size, size = self.constant_int(t.size, "the size of a stack")
+        size = self.constant_int(t.size, "the size of a stack")
         if size is not None and not 0 < size <= MAX_STACK:
             self.ctx.error(t.size, f"the size of a stack must be 1 to {MAX_STACK}, not {size}")
             size = None
@@ -144,7 +143,7 @@ class WrittenTypes:
     def _sized(self, t: ast.SizedTypeExpr) -> Type:
         if t.width is None:
             return types.Bits(1)
-        t.width, width = self.constant_int(t.width, f"the width of {t.name}<>")
+        width = self.constant_int(t.width, f"the width of {t.name}<>")
         if width is None:
             return types.UNKNOWN
         least = 1 if t.name == "int" else 0

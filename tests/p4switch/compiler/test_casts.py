@@ -1,0 +1,134 @@
+"""What the checker records about expressions, which it leaves as they are, and what `casts` makes of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from p4switch.compiler import ast, types
+from p4switch.compiler.casts import insert_casts
+from p4switch.compiler.diagnostics import Reporter
+from p4switch.compiler.facts import Facts
+from p4switch.compiler.frontend import parse
+from p4switch.compiler.names import resolve
+from p4switch.compiler.semantics import check
+
+ROOT = Path(__file__).parents[3]
+PROGRAMS = [*sorted((ROOT / "p4src").glob("*.p4")), ROOT / "tests/p4switch/p4runtime/everything.p4"]
+
+
+def nodes(program: ast.Program) -> list[ast.Node]:
+    found: list[ast.Node] = [*program.declarations]
+    for node in found:
+        found += ast.parts(node)
+    return found
+
+
+def attributes(node: ast.Node) -> list[object]:
+    values = [getattr(node, f.name) for f in dataclasses.fields(node)]
+    return [list(map(id, value)) if isinstance(value, list) else value for value in values]
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
+def test_the_checker_leaves_expressions_as_they_are_written(path: Path) -> None:
+    program, reporter = parse(path, [ROOT / "p4src" / "include"], {})
+    resolve(program)
+    written = {node: attributes(node) for node in nodes(program) if isinstance(node, ast.Expr)}
+    check(program, reporter)
+    reporter.stop_on_errors()
+    assert written
+    assert [node for node, before in written.items() if attributes(node) != before] == []
+
+
+class Case:
+    """The assignment `target = value;` in a control with variables of several types, checked."""
+
+    def __init__(self, folder: Path, statement: str) -> None:
+        path = folder / "program.p4"
+        path.write_text(
+            "enum bit<8> kind { a = 3, b = 7 }\nenum bit<4> odd { one = 1 }\nstruct pair { bit<8> x; kind k; odd o; }\n"
+            "const pair P = { 5, kind.b, ... };\n"
+            "control c(inout bit<8> b, inout int<16> i, inout kind k, inout pair s, inout tuple<bit<8>, bool> t) {\n"
+            f"  apply {{ {statement} }}\n}}"
+        )
+        self.program, self.reporter = parse(path, [], {})
+        resolve(self.program)
+        check(self.program, self.reporter)
+        self.reporter.stop_on_errors()
+        (assignment,) = (node for node in nodes(self.program) if isinstance(node, ast.Assign))
+        self.assignment = assignment
+
+    @property
+    def value(self) -> ast.Expr:
+        return self.assignment.value
+
+    @property
+    def facts(self) -> Facts:
+        return self.program.facts
+
+    def after(self) -> str:
+        """Return the value after the pass `casts`, with the types of literals and of casts."""
+        insert_casts(self.program, Reporter(self.program.source))
+        return self.text(self.value)
+
+    def text(self, e: ast.Expr) -> str:
+        t = self.facts.types[e]
+        if isinstance(e, ast.IntLiteral | ast.BoolLiteral):
+            return f"{e.value}:{t}"
+        if isinstance(e, ast.EnumRef):
+            return f"{t}.{e.decl.name}"
+        if isinstance(e, ast.Cast):
+            return f"({t}){self.text(e.operand)}"
+        if isinstance(e, ast.Binary):
+            return f"({self.text(e.left)} {e.op} {self.text(e.right)})"
+        if isinstance(e, ast.ListExpr):
+            return f"[{', '.join(map(self.text, e.items))}]"
+        if isinstance(e, ast.StructExpr):
+            return "{" + ", ".join(f"{f.name} = {self.text(f.value)}" for f in e.fields) + "}"
+        if isinstance(e, ast.Slice):
+            return f"{self.text(e.base)}[{self.text(e.high)}:{self.text(e.low)}]"
+        assert isinstance(e, ast.Name)
+        return e.name
+
+
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        ("b = 300 - 45;", "255:bit<8>"),
+        ("b = b + 3;", "(b + 3:bit<8>)"),
+        ("b = b << 3;", "(b << 3:int)"),
+        ("b = k;", "(bit<8>)k"),
+        ("b = kind.a;", "3:bit<8>"),
+        ("k = (kind)7;", "kind.b"),
+        ("k = (kind)9;", "(kind)9:bit<8>"),
+        ("b = (bit<8>)b;", "b"),
+        ("b = (bit<8>)((int)b + 1);", "(b + 1:bit<8>)"),
+        ("b = (bit<8>)((int)i + 1);", "((bit<8>)(int<8>)i + 1:bit<8>)"),
+        ("b = P.x + (bit<8>)P.k;", "12:bit<8>"),
+        ("b = +b;", "b"),
+        ("b = true ? b : 7;", "b"),
+        ("t = { 1, false || b == 2 };", "[1:bit<8>, (b == 2:bit<8>)]"),
+        ("t = { b, ... };", "[b, False:bool]"),
+        ("s = { k = k, ... };", "{x = 0:bit<8>, k = k, o = (odd)0:bit<4>}"),
+        ("s = { 1, kind.a, odd.one };", "{x = 1:bit<8>, k = kind.a, o = odd.one}"),
+        ("b = b / 4;", "(b >> 2:int)"),
+        ("b = b % 4;", "(b & 3:bit<8>)"),
+        ("b = 4w0 ++ b[2+:4];", "(0:bit<4> ++ b[5:int:2:int])"),
+        ("b = (bit<8>)i[b+:8];", "(bit<8>)((bit<16>)i >> b)"),
+    ],
+)
+def test_conversions(tmp_path: Path, statement: str, text: str) -> None:
+    assert Case(tmp_path, statement).after() == text
+
+
+def test_constants_and_conversions_are_facts_first(tmp_path: Path) -> None:
+    case = Case(tmp_path, "b = 1 + 2;")
+    assert isinstance(case.value, ast.Binary)
+    assert (case.facts.constants[case.value], case.facts.types[case.value]) == (3, types.Bits(8))
+    assert (case.facts.constants[case.value.left], case.facts.types[case.value.left]) == (1, types.INT)
+    case = Case(tmp_path, "b = k;")
+    assert isinstance(case.value, ast.Name)
+    assert case.facts.types[case.value] == types.Bits(8)
+    assert isinstance(case.facts.uncast[case.value], types.Enum)
