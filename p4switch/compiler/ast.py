@@ -1,7 +1,7 @@
 """The syntax tree of a P4-16 program.
 
-The tree represents the text; the meaning of its nodes is in `facts`. The checker rewrites statements (the last two
-points below), and the pass `casts` after it replaces expressions, so that after `frontend.parse_and_check`
+The tree represents the text; the meaning of its nodes is in `facts`. The pass `casts` after the checker replaces
+expressions, so that after `frontend.parse_and_check`
 
 - implicit casts are explicit `Cast` nodes;
 - compile-time-known scalars are folded: what remains of them is `IntLiteral`, `BoolLiteral`, `StringLiteral` or
@@ -9,7 +9,6 @@ points below), and the pass `casts` after it replaces expressions, so that after
   names: they are known when instances are made;
 - `{...}` for a struct or header is a `StructExpr` with one value per field, in field order, `...` filled in with
   defaults; for a tuple, list or stack it is a `ListExpr`;
-- compound assignments (`x += e`) are rewritten to `x = x + e`;
 - calls `C.apply()` on a type name have an `Instantiation` (`implicit`) among the locals of the enclosing parser or
   control.
 
@@ -454,10 +453,9 @@ class Block(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Assign(Node):
-    """`target = value`; `op` is "" after checking (`+` for `+=` before)."""
+    """`target = value`; the parser makes `x = x + e` of `x += e`."""
 
     target: Expr
-    op: str
     value: Expr
 
 

@@ -55,6 +55,8 @@ class _Casts:
             return self.expr(node)
         if isinstance(node, ast.CallStatement) and node.call in self._facts.constants:
             return ast.Empty(node.pos)
+        if isinstance(node, ast.Assign) and isinstance(node.target, ast.Slice):
+            self._assign_slice(node, node.target)
         if not isinstance(node, ast.TypeExpr):
             ast.replace_parts(node, self.node)
         return node
@@ -109,9 +111,29 @@ class _Casts:
         t = self._types[e.base]
         assert isinstance(t, types.Bits)
         unsigned = types.Bits(t.width)
-        base = self._typed(ast.Cast(e.pos, None, e.base, True), unsigned) if t.signed else e.base
-        shifted = self._typed(ast.Binary(e.pos, ">>", base, e.low), unsigned)
-        return self._typed(ast.Cast(e.pos, None, shifted, True), self._types[e])
+        shifted = self._typed(ast.Binary(e.pos, ">>", self._cast_to(e.base, unsigned), e.low), unsigned)
+        return self._cast_to(shifted, self._types[e])
+
+    def _assign_slice(self, s: ast.Assign, target: ast.Slice) -> None:
+        """Compute the whole number for `base[low+:width] = value` with a `low` known only at run time."""
+        if target.width is None or target.low in self._facts.constants:
+            return
+        base, low, value, t = self.expr(target.base), self.expr(target.low), self.expr(s.value), self._types[target]
+        whole = self._types[base]
+        assert isinstance(whole, types.Bits)
+        assert isinstance(t, types.Bits)
+        unsigned = types.Bits(whole.width)
+
+        def binary(op: str, left: ast.Expr, right: ast.Expr) -> ast.Expr:
+            return self._typed(ast.Binary(s.pos, op, left, right), unsigned)
+
+        mask = binary("<<", self._literal(s.pos, (1 << t.width) - 1, unsigned), low)
+        kept = binary("&", self._cast_to(base, unsigned), self._typed(ast.Unary(s.pos, "~", mask), unsigned))
+        placed = binary("<<", self._cast_to(value, unsigned), low)
+        s.target, s.value = base, self._cast_to(binary("|", kept, placed), whole)
+
+    def _cast_to(self, e: ast.Expr, t: Type) -> ast.Expr:
+        return e if self._types[e] == t else self._typed(ast.Cast(e.pos, None, e, True), t)
 
     def _binary(self, e: ast.Binary) -> ast.Expr:
         if e.op in ("&&", "||"):

@@ -7,18 +7,15 @@ The checker reads the tables and reports errors when it reaches them.
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
 from p4switch.compiler import ast
 from p4switch.compiler.source import SourceMap
 
 Scope = dict[str, tuple[ast.Declaration, ...]]
 """Declarations by name; there are several only for overloaded functions."""
-Node = TypeVar("Node", bound=ast.Node)
 _OVERLOADABLE = (ast.FunctionDecl, ast.ExternFunctionDecl)
 
 
@@ -46,25 +43,6 @@ class Names:
         """Yield the names that are known at the use of the unresolved name in `node`."""
         for scope, count in self._known[node]:
             yield from itertools.islice(scope, count)
-
-    def share(self, node: ast.Node, made: Node) -> Node:
-        """Return `made`, whose name now refers to the declarations of `node`'s name, if that has any."""
-        if node in self.decls:
-            self.decls[made] = self.decls[node]
-        if node in self._known:
-            self._known[made] = self._known[node]
-        return made
-
-    def copy(self, node: Node) -> Node:
-        """Return a copy of `node` whose names refer to the same declarations."""
-        copies: dict[int, Any] = {}
-        result = copy.deepcopy(node, copies)
-        todo: list[ast.Node] = [node]
-        while todo:
-            each = todo.pop()
-            self.share(each, copies[id(each)])
-            todo += ast.parts(each)
-        return result
 
 
 def resolve(program: ast.Program) -> None:

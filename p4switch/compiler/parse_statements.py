@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 from p4switch.compiler import ast
 from p4switch.compiler.parse_expressions import MAX_CHAIN, NAMES, ExpressionParser, ParseError
 
@@ -104,13 +106,20 @@ class StatementParser(ExpressionParser):
         pos, kind = self.pos, self.kind
         if kind in _ASSIGNMENTS:
             self.at += 1
-            return ast.Assign(pos, target, kind[:-1], self.expression())
+            return self._assignment(pos, target, kind[:-1])
         if kind == ">" and self.kinds[self.at + 1] == ">=":
             self.at += 2
-            return ast.Assign(pos, target, ">>", self.expression())
+            return self._assignment(pos, target, ">>")
         if isinstance(target, ast.Call):
             return ast.CallStatement(target.pos, target)
         raise self.unexpected("'=' or a call")
+
+    def _assignment(self, pos: int, target: ast.Expr, op: str) -> ast.Assign:
+        """Parse the value; `target op= value` is read as `target = target op value`."""
+        value = self.expression()
+        if op and isinstance(target, ast.Slice) and target.width is not None:
+            self.report(pos, f"'{op}=' cannot be applied to a slice given by its width")
+        return ast.Assign(pos, target, ast.Binary(target.pos, op, copy.deepcopy(target), value) if op else value)
 
     def _if(self) -> ast.If:
         """Parse an `if`; chains of `else if` do not nest."""

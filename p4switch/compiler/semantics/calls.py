@@ -55,7 +55,8 @@ class Calls:
             return self.ctx.arguments.check_values(e.args)
         if isinstance(found[0], ast.TypeDeclaration):
             written = ast.NamedTypeExpr(func.pos, func.name, e.type_arg_exprs, func.absolute)
-            return self.ctx.instances.construct(e, self.ctx.names.share(func, written), expected)
+            self.ctx.names.decls[written] = found
+            return self.ctx.instances.construct(e, written, expected)
         callees = [d for d in found if isinstance(d, (ast.FunctionDecl, ast.ExternFunctionDecl, ast.ActionDecl))]
         if not callees:
             self.ctx.error(func, f"{func.name!r} is not a function or action")

@@ -75,19 +75,9 @@ class Statements:
         self.ctx.conversions.convert(e, t, what)
 
     def _assign(self, s: ast.Assign) -> None:
-        if s.op:
-            if isinstance(s.target, ast.Slice) and s.target.width is not None:
-                self.ctx.error(s, f"'{s.op}=' cannot be applied to a slice given by its width")
-                return
-            s.value = ast.Binary(s.target.pos, s.op, self.ctx.names.copy(s.target), s.value)
-            s.op = ""
-        target = s.target
-        if isinstance(target, ast.Slice) and target.width is not None:
-            self._assign_moving_slice(s, target)
-            return
-        t = self.ctx.expressions.expr(target)
+        t = self.ctx.expressions.expr(s.target)
         self.ctx.expressions.expr(s.value, t)
-        if self.assignable(target):
+        if self.assignable(s.target):
             self.ctx.conversions.convert(s.value, t)
 
     def assignable(self, target: ast.Expr) -> bool:
@@ -98,32 +88,6 @@ class Statements:
         if why is not None:
             self.ctx.error(target, f"this cannot be assigned to: {why}")
         return why is None
-
-    def _assign_moving_slice(self, s: ast.Assign, target: ast.Slice) -> None:
-        """Check `base[low+:width] = value`; if `low` is not constant, `base` is computed with shifts and masks."""
-        base, low = target.base, target.low
-        checked = self.ctx.names.copy(target)
-        t = self.ctx.expressions.expr(checked)
-        if checked.low in self.facts.constants or isinstance(t, types.Unknown):
-            s.target = checked
-            self.assignable(checked)
-            self._initialised(s.value, t)
-            return
-        width = types.width_of(t) or 0
-        pos = s.pos
-        whole = self.types[checked.base]
-        assert isinstance(whole, types.Bits)
-        unsigned = ast.SizedTypeExpr(pos, "bit", ast.IntLiteral(pos, whole.width))
-        mask = ast.Binary(pos, "<<", _cast(unsigned, ast.IntLiteral(pos, (1 << width) - 1)), low)
-        kept = ast.Binary(pos, "&", _cast(unsigned, base), ast.Unary(pos, "~", mask))
-        field = ast.SizedTypeExpr(pos, "bit", ast.IntLiteral(pos, width))
-        placed = ast.Binary(pos, "<<", _cast(unsigned, _cast(field, s.value)), self.ctx.names.copy(low))
-        full = ast.SizedTypeExpr(pos, "int" if whole.signed else "bit", ast.IntLiteral(pos, whole.width))
-        s.target = self.ctx.names.copy(base)
-        self.ctx.expressions.expr(s.target)
-        self.assignable(s.target)
-        s.value = _cast(full, ast.Binary(pos, "|", kept, placed))
-        self.ctx.expressions.expr(s.value)
 
     def _call_statement(self, s: ast.CallStatement) -> None:
         self.ctx.expressions.any_expr(s.call)
@@ -263,10 +227,6 @@ class Statements:
         if label.name in seen:
             self.ctx.error(label, f"duplicate label {label.name!r}")
         seen.add(label.name)
-
-
-def _cast(t: ast.TypeExpr, e: ast.Expr) -> ast.Cast:
-    return ast.Cast(e.pos, t, e)
 
 
 def always_returns(s: ast.Statement | None) -> bool:

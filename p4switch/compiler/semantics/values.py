@@ -34,6 +34,8 @@ class Values:
         """Return why `e` cannot be assigned to or passed for an out or inout parameter; None if it can."""
         if e in self.constants:
             return "it is a constant"
+        if e in self.facts.uncast:
+            return "it is not a variable, a field or a part of one"
         if isinstance(e, ast.Name):
             decl = self.decls[e]
             if isinstance(decl, ast.VarDecl):

@@ -87,6 +87,8 @@ class Case:
             return f"[{', '.join(map(self.text, e.items))}]"
         if isinstance(e, ast.StructExpr):
             return "{" + ", ".join(f"{f.name} = {self.text(f.value)}" for f in e.fields) + "}"
+        if isinstance(e, ast.Unary):
+            return f"{e.op}{self.text(e.operand)}"
         if isinstance(e, ast.Slice):
             return f"{self.text(e.base)}[{self.text(e.high)}:{self.text(e.low)}]"
         assert isinstance(e, ast.Name)
@@ -117,6 +119,11 @@ class Case:
         ("b = b % 4;", "(b & 3:bit<8>)"),
         ("b = 4w0 ++ b[2+:4];", "(0:bit<4> ++ b[5:int:2:int])"),
         ("b = (bit<8>)i[b+:8];", "(bit<8>)((bit<16>)i >> b)"),
+        ("b[2+:4] = 3;", "3:bit<4>"),
+        (
+            "i[b+:4] = 3;",
+            "(int<16>)(((bit<16>)i & ~(15:bit<16> << b)) | ((bit<16>)3:bit<4> << b))",
+        ),
     ],
 )
 def test_conversions(tmp_path: Path, statement: str, text: str) -> None:

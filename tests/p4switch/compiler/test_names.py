@@ -83,17 +83,3 @@ def test_what_is_known_ends_at_the_use(tmp_path: Path) -> None:
 def test_a_name_that_is_taken_is_kept_for_the_checker(tmp_path: Path, text: str, wrong: str) -> None:
     names, _ = resolved(tmp_path, text)
     assert list(names.wrong.values()) == [wrong]
-
-
-def test_names_of_a_copy_stand_for_the_same(tmp_path: Path) -> None:
-    names, nodes = resolved(tmp_path, "control c(inout bit<8> x) { apply { x[x+:missing] = 1; } }")
-    target = next(n for n in nodes if isinstance(n, ast.Slice))
-    made = names.copy(target)
-    assert made is not target
-    for old, new in zip(ast.parts(target), ast.parts(made), strict=True):
-        assert old is not new
-        if isinstance(old, ast.Name):
-            assert names.decls[new] is names.decls[old]
-    assert made.width is not None
-    assert target.width is not None
-    assert list(names.known(made.width)) == list(names.known(target.width)) == ["x"]

@@ -2,6 +2,7 @@
 
 header h_t { bit<8> a; }
 const bit<8> k = 1;
+enum bit<8> e_t { one = 1 }
 
 bit<8> no_return(in bit<8> x) {            // error: function 'no_return' does not return a value on all paths
     if (x == 1) { return 2; }
@@ -35,6 +36,10 @@ control c(inout bit<8> x, in h_t h, bit<8> none) {
         h.setValid();                      // error: 'setValid' changes its header, which it cannot here
         none = 2;                          // error: this cannot be assigned to: 'none' is a parameter without direction
         t = 1;                             // error: this cannot be assigned to: 't' is not a variable
+        e_t e = e_t.one;
+        e[3:0] = 1;                        // error: this cannot be assigned to: it is not a variable, a field or a part of one
+        e[x+:4] = 1;                       // error: this cannot be assigned to: it is not a variable, a field or a part of one
+        x[x+:4] = 8w1;                     // error: expected bit<4>, not bit<8>
         if (x) { }                         // error: expected bool for the condition of 'if', not bit<8>
         break;                             // error: 'break' can only be used in a 'for'
         return 1;                          // error: 'return' in the apply block of a control that returns nothing
