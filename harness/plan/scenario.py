@@ -559,17 +559,27 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def merge(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `tables` with the values of `changes`, which replace those of the same keys, at any depth."""
+    """Return `tables` with the values of `changes`, which replace those of the same keys, at any depth.
+
+    The keys of a list's entries are their numbers, from 0.
+    """
     result = _copied(tables)
     for key, value in changes.items():
-        if isinstance(value, Mapping):
-            below = result.get(key, {})
-            if not isinstance(below, Mapping):
-                raise UserError(f"{key!r} is a value, not a table")
-            result[key] = merge(below, value)
-        else:
-            result[key] = value
+        result[key] = _merged(key, result.get(key, {}), value) if isinstance(value, Mapping) else value
     return result
+
+
+def _merged(key: str, below: Any, changes: Mapping[str, Any]) -> dict[str, Any] | list[Any]:
+    if isinstance(below, Mapping):
+        return merge(below, changes)
+    if not isinstance(below, list):
+        raise UserError(f"{key!r} is a value, not a table")
+    entries = {str(number): entry for number, entry in enumerate(below)}
+    unknown = next((name for name in changes if name not in entries), None)
+    if unknown is not None:
+        known = f"; expected 0 to {len(below) - 1}" if below else ""
+        raise UserError(f"{key!r} is a list without an entry {unknown!r}{known}")
+    return list(merge(entries, changes).values())
 
 
 def _copied(tables: Mapping[str, Any]) -> dict[str, Any]:

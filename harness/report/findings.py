@@ -96,7 +96,8 @@ def _completion(comparison: Comparison) -> str | None:
     known.sort(key=lambda each: each[1].mean)
     (best, least), (worst, most) = known[0], known[-1]
     if len(known) == 1:
-        return f"The {measure.words} of {_named(best)} is {measure.written(least)}.{aside}"
+        whose = "all flows" if _names_of_groups(best) else _named(best)
+        return f"The {measure.words} of {whose} is {measure.written(least)}.{aside}"
     ratio = most.mean / least.mean if least.mean else 1.0
     if ratio - 1 < _EQUAL:
         among = _listed([_named(variant) for variant, _ in known])
@@ -121,13 +122,17 @@ def _groups(comparison: Comparison) -> list[str]:
     """Return a sentence for each variant with groups of traffic: the completion times of their flows."""
     found = []
     for variant in comparison.variants:
-        names = dict.fromkeys(name for result in variant.results for name in result.summary.get("groups", ()))
+        names = _names_of_groups(variant)
         means = {name: over_seeds(variant, At(f"groups.{name}.fct_ns.mean")) for name in names}
         means_by_name = [f"{_FCT.written(mean)} in {name}" for name, mean in means.items() if mean is not None]
         if len(means_by_name) > 1:
             whose = f" with {_named(variant)}" if len(comparison.variants) > 1 else ""
             found.append(f"The mean flow completion time{whose} is {_listed(means_by_name)}.")
     return found
+
+
+def _names_of_groups(variant: Variant) -> list[str]:
+    return list(dict.fromkeys(name for result in variant.results for name in result.summary.get("groups", ())))
 
 
 def _bytes(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,21 @@ def test_mistakes(settings: list[str], message: str) -> None:
         plan("test", check(override(MINIMAL, settings)), Path())
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_entries_of_lists_are_set_by_number() -> None:
+    """Check that the tables that the change is for stay as they are."""
+    tables = {**MINIMAL, "groups": [{"name": "a", "priority": 1}, {"name": "b", "workload": {"name": "incast"}}]}
+    before = deepcopy(tables)
+    changed = override(tables, ["groups.1.workload.size_bytes=5", "groups.0.priority=2"])
+    assert changed["groups"] == [
+        {"name": "a", "priority": 2}, {"name": "b", "workload": {"name": "incast", "size_bytes": 5}}
+    ]
+    assert tables == before
+    with pytest.raises(UserError, match=r"'groups' is a list without an entry '2'; expected 0 to 1"):
+        override(tables, ["groups.2.priority=2"])
+    with pytest.raises(UserError, match=r"'groups' is a list without an entry 'a'$"):
+        override({**tables, "groups": []}, ["groups.a.priority=2"])
 
 
 def test_a_path_may_be_too_long_for_a_protocols_packets() -> None:

@@ -51,6 +51,7 @@ def test_findings_begin_with_their_completion_times(tmp_path: Path) -> None:
     means = [comparison.results[0].summary["groups"][name]["fct_ns"]["mean"] / 1e3 for name in ("old", "late")]
     began = f"The mean flow completion time is {means[0]:,.0f} µs in old, {means[1]:,.0f} µs in late and"
     assert told.startswith(began)
+    assert findings(comparison)[0].startswith("The 99th-percentile slowdown of all flows is ")  # not of hpcc alone
 
 
 def test_tables_and_checks_say_them_by_group(tmp_path: Path) -> None:
