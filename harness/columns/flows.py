@@ -34,7 +34,14 @@ FLOWS = Table(
             type=None,
             parts=Joining.FIRST,
         ),
-        Column("group", "", "its group in the scenario or the workload", Session("flow.group"), type=None, parts=Joining.FIRST),
+        Column(
+            "group",
+            "",
+            "its group in the scenario or the workload",
+            Session("flow.group"),
+            type=None,
+            parts=Joining.FIRST,
+        ),
         Column("role", "", "under an attack: attacker, victim or neither", type=None, parts=Joining.FIRST),
         Column(
             "qp",
