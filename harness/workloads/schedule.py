@@ -145,7 +145,11 @@ class ScheduleTraffic(Traffic):
                 self._after_end.setdefault(other, []).append(i)
             for other in one.follows:
                 self._after_start.setdefault(other, []).append(i)
-        self._choosing = _choosing(self._operations)
+        operations = self._operations
+        self._local = all(
+            operations[other].rank == one.rank for one in operations for other in (*one.requires, *one.follows)
+        )
+        self._choosing = _choosing(operations)
         self._groups = {step: f"step {step + 1}" for step in {one.step for one in self._operations}}
         self._free_ns: defaultdict[tuple[int, int], int] = defaultdict(int)  # processors, by rank and number
         # Non-empty queues by destination and channel. Times of messages that no receive has taken
@@ -164,10 +168,7 @@ class ScheduleTraffic(Traffic):
 
     @property
     def local(self) -> bool:
-        operations = self._operations
-        return all(
-            operations[other].rank == one.rank for one in operations for other in (*one.requires, *one.follows)
-        )
+        return self._local
 
     @property
     def flow_bytes(self) -> int:

@@ -79,8 +79,9 @@ class PartitionedWorld:
     def collect_details(self) -> None:
         """Pass all details of flows that the workers have to the first session."""
         session = self._local.session
-        for details in self._crew.gather(session.details())[1:]:
-            session.note_details(details)
+        for details in self._crew.gather(None if self.leads else session.details()):
+            if details is not None:
+                session.note_details(details)
 
     # Counters
 

@@ -108,6 +108,7 @@ class Session:
         self._columns = FlowColumns(columns)
         self._os_overhead_ns = os_overhead_ns
         self._on_start = on_start
+        self._joint: set[int] = set()  # numbers of connections with several sources or destinations
         self._shared: dict[tuple[object, ...], Connection] = {}  # by ends and name
         self._incasts: dict[_Incast, list[FlowRecord]] = {}  # announced incasts without a started flow
         # Connections for the flows of such an incast that are still to start.
@@ -176,13 +177,10 @@ class Session:
 
     def is_joint(self, event: Event) -> bool:
         """Return whether a host's report belongs to a flow with several senders or receivers."""
-        if isinstance(event, Delivered):
-            connection = self.connections[event.number - FIRST_NUMBER]
-            return len(connection.sources) > 1 or len(connection.destinations) > 1
-        if isinstance(event, Ended):
+        if not self._joint or isinstance(event, Ended):
             return False
-        flow = self.records[event.flow].flow
-        return bool(flow.further_sources or flow.further_destinations)
+        number = event.number if isinstance(event, Delivered) else self.records[event.flow].qp
+        return number in self._joint
 
     def details(self) -> Details:
         """Return the details of flows that only this worker has."""
@@ -289,6 +287,8 @@ class Session:
             return self._shared[key]
         connection = Connection(FIRST_NUMBER + len(self.connections), flow.sources, flow.destinations)
         self.connections.append(connection)
+        if flow.further_sources or flow.further_destinations:
+            self._joint.add(connection.number)
         if flow.qp is not None:
             self._shared[key] = connection
         senders = list(filter(self.owns, connection.sources))

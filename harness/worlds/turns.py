@@ -102,19 +102,20 @@ class Turns:
         start.
         """
         self._note_rest()
+        session, held = self._session, self._held
         known_ns = self._fabric.known_ns
         while True:
-            start_ns = self._session.next_start_ns
-            held_ns = self._held[0][0] if self._held else NEVER
-            if start_ns is not None and start_ns <= min(held_ns, known_ns) and start_ns < end_ns:
+            start_ns = session.next_start_ns
+            held_ns = held[0][0] if held else NEVER
+            if start_ns is not None and start_ns <= held_ns and start_ns <= known_ns and start_ns < end_ns:
                 self._start(start_ns)
-            elif held_ns < min(known_ns, end_ns):
-                self._note(*heappop(self._held))
+            elif held_ns < known_ns and held_ns < end_ns:
+                self._note(*heappop(held))
             elif known_ns < end_ns:
                 known_ns = self._fabric.meet()
             else:
                 break
-        if self._session.finished:
+        if session.finished:
             self._fabric.stop()
 
     def _keep(self, time_ns: int, host: int, event: Event) -> bool:
