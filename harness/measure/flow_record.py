@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from harness.columns.column import Column, Joining, Receiver, Sender, filled_by
 
@@ -27,7 +27,8 @@ class FlowColumns:
         self.unknown = unknown(columns)
 
 
-class Sent(NamedTuple):
+@dataclass(slots=True)
+class Sent:
     """State of a message at its sender.
 
     `completed_ns` is -1 if it is incomplete; then the progress is recorded. `columns` has the

@@ -61,10 +61,12 @@ class Post(NamedTuple):
     only: bool = False
 
 
-# Events of a host for the run's session.
+# Events of a host for the run's session. Every worker makes one for each report, and tuples with
+# names take twice as long to make.
 
 
-class Delivered(NamedTuple):
+@dataclass(slots=True)
+class Delivered:
     """Event that message number `sequence` of a connection has arrived."""
 
     number: int
@@ -73,21 +75,24 @@ class Delivered(NamedTuple):
     counts: Counts  # of the connection so far, for columns of flows that are read at delivery
 
 
-class Completed(NamedTuple):
+@dataclass(slots=True)
+class Completed:
     """Event that every byte that this host sends of a flow is acknowledged."""
 
     flow: int
     sent: Sent
 
 
-class Failed(NamedTuple):
+@dataclass(slots=True)
+class Failed:
     """Event that a host has given up a flow whose retransmissions were never acknowledged."""
 
     flow: int
     sent: Sent
 
 
-class Ended(NamedTuple):
+@dataclass(slots=True)
+class Ended:
     """Event that the host's collectives have ended."""
 
     time_ns: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from copy import deepcopy
+from dataclasses import replace
 
 from harness.columns.column import Receiver, filled_by
 from harness.columns.flows import usual
@@ -81,7 +82,7 @@ def test_each_of_several_sessions_asks_its_own_hosts_and_knows_all_starts() -> N
 def test_a_session_gets_the_details_that_only_another_one_has() -> None:
     flows = [Flow(0, 1, 1000, 0), Flow(1, 0, 1000, 0), Flow(1, 0, 1000, 0)]
     first, second = (Hosts(Traffic(deepcopy(flows)), owns=own.__eq__) for own in (0, 1))
-    nothing = SENT._replace(first_sent_ns=-1, columns={})
+    nothing = replace(SENT, first_sent_ns=-1, columns={})
     for hosts, own in ((first, 0), (second, 1)):
         hosts.session.start_due(0)
         hosts.session.note(1, Delivered(2, 0, 70, {"marked_received": 4} if own else {}))
@@ -147,7 +148,7 @@ def test_a_flow_is_done_whatever_word_comes_first() -> None:
 def test_a_flow_that_a_source_has_given_up_is_over() -> None:
     hosts = Hosts(Traffic([Flow(0, 1, 1000, 0), Flow(1, 0, 1000, 0)]))
     hosts.session.start_due(0)
-    hosts.session.note(0, Failed(0, SENT._replace(completed_ns=-1, columns={**COUNTS, "timeouts": 8})))
+    hosts.session.note(0, Failed(0, replace(SENT, completed_ns=-1, columns={**COUNTS, "timeouts": 8})))
     assert not hosts.session.finished
     hosts.session.note(0, delivered(3, 0, 60, 3))
     hosts.session.note(1, Completed(1, SENT))
@@ -211,7 +212,7 @@ def test_a_transfer_from_several_is_done_when_each_has_sent_it() -> None:
     hosts.session.note(0, delivered(2, 0, 60, 0))
     hosts.session.note(1, Completed(0, SENT))
     before = hosts.session.finished
-    hosts.session.note(2, Completed(0, SENT._replace(first_sent_ns=3, completed_ns=95)))
+    hosts.session.note(2, Completed(0, replace(SENT, first_sent_ns=3, completed_ns=95)))
     assert (before, hosts.session.finished) == (False, True)
     (record,) = hosts.session.records
     assert (record.first_sent_ns, record.completed_ns) == (3, 95)
@@ -221,7 +222,7 @@ def test_a_transfer_from_several_is_done_when_each_has_sent_it() -> None:
 def test_the_end_of_a_run_that_was_cut_short() -> None:
     hosts = Hosts(Traffic([Flow(0, 1, 1000, 0), Flow(0, 1, 1000, 20_000)]))
     hosts.session.start_due(10_000)
-    so_far = SENT._replace(completed_ns=-1, columns={**COUNTS, "packets_sent": 1})
+    so_far = replace(SENT, completed_ns=-1, columns={**COUNTS, "packets_sent": 1})
     counts = dict.fromkeys((count for _, source in filled_by(Receiver, usual()) for count in source.counts), 7)
     reports = [HostReport({0: so_far}, {}, {}), HostReport({}, {2: counts}, {2: 400})]
     hosts.session.end(reports)
