@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from p4switch import ir
@@ -10,7 +10,6 @@ from p4switch.compiler.midend import fold
 
 if TYPE_CHECKING:
     from p4switch.architectures.v1model.externs.meter import ExecuteMeter
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import types
     from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
@@ -27,34 +26,15 @@ class ExecuteAware(ir.ExternOperation):
     the element of `results` (green, yellow, red) for the colour after the meter.
     """
 
-    meter: str
-    index: ir.Expr
-    before: ir.Expr
-    adjust: ir.Expr
-    results: tuple[int, int, int]
-    target: ir.Place
+    meter: str = field(metadata=ir.named("meter_array"))
+    index: ir.Expr = field(metadata=ir.READ)
+    before: ir.Expr = field(metadata=ir.READ)
+    adjust: ir.Expr = field(metadata=ir.READ)
+    results: tuple[int, int, int] = field(metadata=ir.numbers(COLOUR, 3))
+    target: ir.Place = field(metadata=ir.WRITTEN)
     span: int | None = None
     primitive = "_Meter_execute_aware"
     effects = frozenset({ir.Effect.STATE})
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return self.index, self.before, self.adjust
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        results = [ir.Const(each, COLOUR) for each in self.results]
-        return [ir.Named("meter_array", self.meter), self.index, self.before, self.adjust, *results, self.target]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> ExecuteAware:
-        meter, index, before, adjust = arguments.name(), arguments.value(), arguments.value(), arguments.value()
-        results = arguments.number(), arguments.number(), arguments.number()
-        return cls(meter, index, before, adjust, results, arguments.place(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         number, array = to.program.meter(self.meter)

@@ -12,6 +12,7 @@ from p4switch.ir import expressions as ex
 from p4switch.ir import operations as ops
 from p4switch.ir import program as pr
 from p4switch.ir.graph import actions, reverse_postorder, tables
+from p4switch.ir.operands import Named, Read
 from p4switch.ir.printer import operation, text
 from p4switch.ir.visitor import ExpressionVisitor, OperationVisitor
 
@@ -161,7 +162,7 @@ class _Checker:
         if self.type_of(expr) != BOOL:
             raise self.fail(f"{text(expr)} is of type {expr.type}: expected a bool")
 
-    def read(self, nodes: Iterable[ops.Read]) -> None:
+    def read(self, nodes: Iterable[Read]) -> None:
         for node in nodes:
             if isinstance(node, REFERENCES):
                 self.reference(node)
@@ -307,5 +308,5 @@ class _Operations(OperationVisitor[None]):
     def extern(self, op: ops.ExternOperation) -> None:
         self._declared(op)
         for arg in op.arguments:
-            if isinstance(arg, ops.Named) and arg.value not in self._checker.objects.get(arg.kind, (arg.value,)):
+            if isinstance(arg, Named) and arg.value not in self._checker.objects.get(arg.kind, (arg.value,)):
                 raise self._checker.fail(f"{operation(op)}: there is no {arg.value}")

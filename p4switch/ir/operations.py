@@ -9,12 +9,26 @@ from __future__ import annotations
 
 import enum
 from abc import abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from p4switch.compiler.types import INT
-from p4switch.ir.expressions import Const, Expr, HeaderRef, Place, Reference, StackRef, UnionRef, Valid
+from p4switch.ir.expressions import Expr, HeaderRef, Place, StackRef, UnionRef
+from p4switch.ir.operands import (
+    CHANGED,
+    READ,
+    VALIDITIES,
+    VALIDITY,
+    WRITTEN,
+    Argument,
+    Operand,
+    Read,
+    Written,
+    number,
+    role,
+    roles,
+)
 
 if TYPE_CHECKING:
     from p4switch.bmv2.arguments import Arguments
@@ -25,10 +39,6 @@ if TYPE_CHECKING:
     from p4switch.testgen.proof import Prover, State
 
 Result = TypeVar("Result")
-
-Read: TypeAlias = "Expr | Reference"
-Written: TypeAlias = "Place | Valid | Reference"
-"""A reference stands for all fields of all headers in it and their validity, `Valid` for the validity alone."""
 
 
 class Effect(enum.Enum):
@@ -64,27 +74,36 @@ def require_complete(cls: type, constants: Iterable[str] = ()) -> None:
 class Operation:
     """Step of a block.
 
-    A class that lacks one of the declarations raises TypeError at its definition.
+    What it reads and writes follows from the roles of its attributes, unless it says so itself. A class that lacks one
+    of the declarations, or the role of an attribute, raises TypeError at its definition.
     """
 
     __slots__ = ()
     _constants: ClassVar[tuple[str, ...]] = ("effects",)
+    _roles: ClassVar[tuple[tuple[str, Operand], ...]] = ()
     span: int | None
     effects: ClassVar[frozenset[Effect]]
 
     def __init_subclass__(cls, abstract: bool = False) -> None:
         if not abstract:
             require_complete(cls, cls._constants)
+        if cls.reads is Operation.reads:
+            cls._roles = roles(cls)
 
     @property
-    @abstractmethod
     def reads(self) -> tuple[Read, ...]:
         """Expressions that are evaluated, except indices of written places, which are read, too."""
+        return tuple(each for name, operand in self._roles for each in operand.read(getattr(self, name)))
 
     @property
-    @abstractmethod
     def writes(self) -> tuple[Written, ...]:
         """Places that may be changed."""
+        return tuple(each for name, operand in self._roles for each in operand.written(getattr(self, name)))
+
+    @property
+    def arguments(self) -> list[Argument]:
+        """Arguments in BMv2 JSON and in the text of a program, in order."""
+        return [each for name, operand in self._roles for each in operand.arguments(getattr(self, name))]
 
     @abstractmethod
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
@@ -96,18 +115,10 @@ class Operation:
 
 @dataclass(slots=True, eq=False)
 class Assign(Operation):
-    dst: Place
-    src: Expr
+    dst: Place = field(metadata=WRITTEN)
+    src: Expr = field(metadata=READ)
     span: int | None = None
     effects = NOTHING
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return (self.src,)
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return (self.dst,)
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.assign(self)
@@ -117,14 +128,9 @@ class Assign(Operation):
 class SetValid(Operation):
     """`setValid`. The fields of a header that was not valid are undefined afterwards."""
 
-    header: HeaderRef
+    header: HeaderRef = field(metadata=VALIDITY)
     span: int | None = None
     effects = NOTHING
-    reads = ()
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return (Valid(self.header),)
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.set_valid(self)
@@ -132,14 +138,9 @@ class SetValid(Operation):
 
 @dataclass(slots=True, eq=False)
 class SetInvalid(Operation):
-    header: HeaderRef
+    header: HeaderRef = field(metadata=VALIDITY)
     span: int | None = None
     effects = NOTHING
-    reads = ()
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return (Valid(self.header),)
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.set_invalid(self)
@@ -149,18 +150,10 @@ class SetInvalid(Operation):
 class CopyHeader(Operation):
     """Copy of all fields and the validity of a header."""
 
-    dst: HeaderRef
-    src: HeaderRef
+    dst: HeaderRef = field(metadata=WRITTEN)
+    src: HeaderRef = field(metadata=READ)
     span: int | None = None
     effects = NOTHING
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return (self.src,)
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return (self.dst,)
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.copy_header(self)
@@ -168,18 +161,10 @@ class CopyHeader(Operation):
 
 @dataclass(slots=True, eq=False)
 class CopyUnion(Operation):
-    dst: UnionRef
-    src: UnionRef
+    dst: UnionRef = field(metadata=WRITTEN)
+    src: UnionRef = field(metadata=READ)
     span: int | None = None
     effects = NOTHING
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return (self.src,)
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return (self.dst,)
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.copy_union(self)
@@ -189,18 +174,10 @@ class CopyUnion(Operation):
 class CopyStack(Operation):
     """Copy of all elements of a stack, and of the position of `next`."""
 
-    dst: StackRef
-    src: StackRef
+    dst: StackRef = field(metadata=WRITTEN)
+    src: StackRef = field(metadata=READ)
     span: int | None = None
     effects = NOTHING
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return (self.src,)
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return (self.dst,)
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.copy_stack(self)
@@ -210,18 +187,10 @@ class CopyStack(Operation):
 class MoveStack(Operation):
     """`push_front(by)`, and `pop_front(-by)` for a negative `by`."""
 
-    stack: StackRef
-    by: int
+    stack: StackRef = field(metadata=CHANGED)
+    by: int = field(metadata=number(INT))
     span: int | None = None
     effects = NOTHING
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return (self.stack,)
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return (self.stack,)
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.move_stack(self)
@@ -233,8 +202,6 @@ class Exit(Operation):
 
     span: int | None = None
     effects = frozenset({Effect.LEAVE})
-    reads = ()
-    writes = ()
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.exit(self)
@@ -245,18 +212,10 @@ class Exit(Operation):
 
 @dataclass(slots=True, eq=False)
 class Extract(Operation):
-    header: HeaderRef
-    length: Expr | None = None  # bits of the varbit field
+    header: HeaderRef = field(metadata=WRITTEN)
+    length: Expr | None = field(default=None, metadata=READ)  # bits of the varbit field
     span: int | None = None
     effects = frozenset({Effect.TAKE, Effect.FAIL})
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return () if self.length is None else (self.length,)
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return (self.header,)
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.extract(self)
@@ -264,14 +223,9 @@ class Extract(Operation):
 
 @dataclass(slots=True, eq=False)
 class Advance(Operation):
-    bits: Expr
+    bits: Expr = field(metadata=READ)
     span: int | None = None
     effects = frozenset({Effect.TAKE, Effect.FAIL})
-    writes = ()
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return (self.bits,)
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.advance(self)
@@ -279,21 +233,23 @@ class Advance(Operation):
 
 @dataclass(slots=True, eq=False)
 class Verify(Operation):
-    condition: Expr
-    error: Expr
+    condition: Expr = field(metadata=READ)
+    error: Expr = field(metadata=READ)
     span: int | None = None
     effects = frozenset({Effect.FAIL})
-    writes = ()
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return self.condition, self.error
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.verify(self)
 
 
 # Composite ones
+
+
+def _values(fields: list[tuple[Place, Expr]]) -> list[Expr]:
+    return [value for _, value in fields]
+
+
+_VALUES = Operand(arguments=lambda fields: [_values(fields)], read=_values)
 
 
 class CompositeOperation(Operation, abstract=True):
@@ -306,35 +262,18 @@ class CompositeOperation(Operation, abstract=True):
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.composite(self)
 
-    @property
-    @abstractmethod
-    def arguments(self) -> list[Argument]:
-        """Arguments in the text of a program."""
-
 
 @dataclass(slots=True, eq=False)
 class AssignSlice(CompositeOperation):
     """Assignment to bits `high` to `low` of a number; the other bits keep their values."""
 
-    dst: Place
-    high: int
-    low: int
-    src: Expr
+    dst: Place = field(metadata=CHANGED)
+    high: int = field(metadata=number(INT))
+    low: int = field(metadata=number(INT))
+    src: Expr = field(metadata=READ)
     span: int | None = None
     effects = NOTHING
     name = "assign_slice"
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return self.dst, self.src
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return (self.dst,)
-
-    @property
-    def arguments(self) -> list[Argument]:
-        return [self.dst, Const(self.high, INT), Const(self.low, INT), self.src]
 
 
 @dataclass(slots=True, eq=False)
@@ -344,43 +283,22 @@ class FillHeader(CompositeOperation):
     No value reads a field assigned before it.
     """
 
-    header: HeaderRef
-    fields: list[tuple[Place, Expr]]
+    header: HeaderRef = field(metadata=WRITTEN)
+    fields: list[tuple[Place, Expr]] = field(metadata=role(_VALUES))
     span: int | None = None
     effects = NOTHING
     name = "fill_header"
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return tuple(value for _, value in self.fields)
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return (self.header,)
-
-    @property
-    def arguments(self) -> list[Argument]:
-        return [self.header, [value for _, value in self.fields]]
 
 
 @dataclass(slots=True, eq=False)
 class Invalidate(CompositeOperation):
     """`setInvalid`: a header becomes invalid and, where it is a member of a union, the `others` with it."""
 
-    header: HeaderRef
-    others: list[HeaderRef]
+    header: HeaderRef = field(metadata=VALIDITY)
+    others: list[HeaderRef] = field(metadata=VALIDITIES)
     span: int | None = None
     effects = NOTHING
     name = "invalidate"
-    reads = ()
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return Valid(self.header), *map(Valid, self.others)
-
-    @property
-    def arguments(self) -> list[Argument]:
-        return [self.header, *self.others]
 
 
 @dataclass(slots=True, eq=False)
@@ -390,57 +308,25 @@ class AssignHeader(CompositeOperation):
     `src` is not one of the others.
     """
 
-    dst: HeaderRef
-    src: HeaderRef
-    others: list[HeaderRef]
+    dst: HeaderRef = field(metadata=WRITTEN)
+    src: HeaderRef = field(metadata=READ)
+    others: list[HeaderRef] = field(metadata=VALIDITIES)
     span: int | None = None
     effects = NOTHING
     name = "assign_header"
-
-    @property
-    def reads(self) -> tuple[Read, ...]:
-        return (self.src,)
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return self.dst, *map(Valid, self.others)
-
-    @property
-    def arguments(self) -> list[Argument]:
-        return [self.dst, self.src, *self.others]
 
 
 @dataclass(slots=True, eq=False)
 class RewindStack(CompositeOperation):
     """Reset of `next` of a stack to its first element, the state in which a variable of a parser starts each time."""
 
-    stack: StackRef
+    stack: StackRef = field(metadata=WRITTEN)
     span: int | None = None
     effects = NOTHING
     name = "rewind"
-    reads = ()
-
-    @property
-    def writes(self) -> tuple[Written, ...]:
-        return (self.stack,)
-
-    @property
-    def arguments(self) -> list[Argument]:
-        return [self.stack]
 
 
 # Of externs
-
-
-@dataclass(slots=True, eq=False)
-class Named:
-    """Argument of a primitive that names an object: `kind` is the JSON's type, such as `register_array`."""
-
-    kind: str
-    value: str
-
-
-Argument: TypeAlias = "Expr | Reference | Named | list[Expr]"
 
 
 class ExternOperation(Operation, abstract=True):
@@ -454,18 +340,14 @@ class ExternOperation(Operation, abstract=True):
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.extern(self)
 
-    @property
-    @abstractmethod
-    def arguments(self) -> list[Argument]:
-        """Arguments of the primitive."""
-
     @classmethod
-    @abstractmethod
     def read(cls, arguments: Arguments) -> ExternOperation:
         """Return the operation of a primitive with these arguments.
 
         Raises JsonError for arguments that it does not take.
         """
+        made: Callable[..., ExternOperation] = cls
+        return made(*(operand.take(arguments) for _, operand in cls._roles if operand.take), span=arguments.span)
 
     def stored(self, register: str) -> ExternOperation:
         """Return a read of the register's first cell in place of a random draw.

@@ -18,6 +18,7 @@ from p4switch.ir import expressions as ex
 from p4switch.ir import operations as ops
 from p4switch.ir import program as pr
 from p4switch.ir.graph import actions, reverse_postorder, tables
+from p4switch.ir.operands import Argument, Named
 from p4switch.ir.visitor import ExpressionVisitor, OperationVisitor
 
 _PREFIX = {"neg": "-"}
@@ -82,8 +83,8 @@ def text(node: ex.Expr | ex.Reference) -> str:
     return node.accept(_EXPRESSIONS)
 
 
-def _argument(arg: ops.Argument) -> str:
-    if isinstance(arg, ops.Named):
+def _argument(arg: Argument) -> str:
+    if isinstance(arg, Named):
         return repr(arg.value) if arg.kind == "string" else arg.value
     return f"[{', '.join(map(text, arg))}]" if isinstance(arg, list) else text(arg)
 

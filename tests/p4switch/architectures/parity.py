@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -10,7 +10,6 @@ from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.engine.statements import Statements
@@ -19,27 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Parity(ir.ExternOperation):
-    target: ir.Place
-    value: ir.Expr
+    target: ir.Place = field(metadata=ir.WRITTEN)
+    value: ir.Expr = field(metadata=ir.READ)
     span: int | None = None
     primitive = "parity"
     effects = ir.NOTHING
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return (self.value,)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [self.target, self.value]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> Parity:
-        return cls(arguments.place(), arguments.value(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         ones = f"__builtin_popcountll({to.x.low(self.value, 16)} & 0xffff)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -13,7 +13,6 @@ from p4switch.engine import cexpr
 from p4switch.engine.objects import values
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
@@ -25,29 +24,13 @@ if TYPE_CHECKING:
 class Add(ir.ExternOperation):
     """Beyond the last cell nothing is done, and `target` stays."""
 
-    tally: str
-    index: ir.Expr
-    value: ir.Expr
-    target: ir.Place
+    tally: str = field(metadata=ir.named("extern"))
+    index: ir.Expr = field(metadata=ir.READ)
+    value: ir.Expr = field(metadata=ir.READ)
+    target: ir.Place = field(metadata=ir.WRITTEN)
     span: int | None = None
     primitive = "tally_add"
     effects = frozenset({ir.Effect.STATE})
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return self.index, self.value
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [ir.Named("extern", self.tally), self.index, self.value, self.target]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> Add:
-        return cls(arguments.name(), arguments.value(), arguments.value(), arguments.place(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         tally, at = to.program.object(self.tally), to.index("uint32_t", self.index)

@@ -1,9 +1,12 @@
 """Required declarations of a class of operations, and of a tool that reads them."""
 
+from dataclasses import dataclass, field
+from dataclasses import fields as fields_of
 
 import pytest
 
 from p4switch import ir
+from p4switch.bmv2.arguments import Arguments
 from p4switch.ir import operations
 
 
@@ -37,10 +40,7 @@ def test_each_operation_of_p4_has_a_method_in_the_visitor() -> None:
     assert {*methods, "composite"} <= set(dir(ir.OperationVisitor))
 
 
-METHODS = {
-    "reads": (), "writes": (), "arguments": [], "run": lambda self, machine: None,
-    "read": lambda arguments: None, "emit": lambda self, to: None,
-}  # fmt: skip
+METHODS = {"run": lambda self, machine: None, "emit": lambda self, to: None}
 
 
 @pytest.mark.parametrize("lacks", METHODS)
@@ -56,6 +56,68 @@ def test_an_operation_of_an_extern_without_a_constant_is_no_class(lacks: str) ->
     constants = {k: v for k, v in (("primitive", "nothing"), ("effects", ir.NOTHING)) if k != lacks}
     with pytest.raises(TypeError, match=f"class Part has no {lacks}"):
         type("Part", (ir.ExternOperation,), METHODS | constants)
+
+
+def test_an_attribute_without_a_role_is_an_error() -> None:
+    with pytest.raises(TypeError, match=r"class Part has no role for index, size$"):
+
+        @dataclass(slots=True)
+        class Part(ir.ExternOperation):
+            target: ir.Place = field(metadata=ir.WRITTEN)
+            index: ir.Expr
+            size: int
+            span: int | None = None
+            primitive = "part"
+            effects = ir.NOTHING
+            run = emit = None
+
+
+@dataclass(slots=True, eq=False)
+class Every(ir.ExternOperation):
+    """An operation with an attribute of each role that operations of externs have."""
+
+    name: str = field(metadata=ir.named("counter_array"))
+    index: ir.Expr = field(metadata=ir.READ)
+    values: list[ir.Expr] = field(metadata=ir.READ_ALL)
+    written: ir.Place = field(metadata=ir.WRITTEN)
+    changed: ir.Place = field(metadata=ir.CHANGED)
+    calculation: ir.Calculation = field(metadata=ir.CALCULATION)
+    number: int = field(metadata=ir.number(ir.INT))
+    pair: tuple[int, int] = field(metadata=ir.numbers(ir.INT, 2))
+    span: int | None = None
+    primitive = "every"
+    effects = ir.NOTHING
+    run = emit = None
+
+
+def test_roles_say_what_an_operation_reads_writes_and_takes() -> None:
+    a, b, c, d, e, f = (ir.FieldRef("h", name, ir.Bits(8)) for name in "abcdef")
+    calculation = ir.Calculation("sum", "csum16", [f])
+    op = Every("counts", a, [b, c], d, e, calculation, 7, (8, 9), span=5)
+    assert op.reads == (a, b, c, e, f)
+    assert op.writes == (d, e)
+    name, *fields, named, seven, eight, nine = op.arguments
+    assert (name.kind, name.value, named.kind, named.value) == ("counter_array", "counts", "calculation", "sum")
+    assert fields == [a, [b, c], d, e]
+    assert [number.value for number in (seven, eight, nine)] == [7, 8, 9]
+    again = Every.read(Arguments("every", op.arguments, {"sum": calculation}, 5))
+    assert [getattr(again, field.name) for field in fields_of(again)] == [
+        getattr(op, field.name) for field in fields_of(op)
+    ]
+
+
+def test_the_roles_of_p4s_own_operations() -> None:
+    header, other = (ir.HeaderRef(name, None) for name in ("h", "g"))
+    count = ir.Const(8, ir.INT)
+    assert ir.Extract(header, None).reads == ()
+    assert ir.Extract(header, count).reads == (count,)
+    assert ir.SetValid(header).reads == ()
+    assert [valid.header for valid in ir.SetValid(header).writes] == [header]
+    gone = ir.Invalidate(header, [other])
+    assert [valid.header for valid in gone.writes] == gone.arguments == [header, other]
+    place = ir.FieldRef("h", "f", ir.Bits(8))
+    filled = ir.FillHeader(header, [(place, count)])
+    assert (filled.reads, filled.writes, filled.arguments) == ((count,), (header,), [header, [count]])
 
 
 def test_an_assignment_reads_its_source_and_writes_its_target() -> None:

@@ -7,7 +7,7 @@ packet can be updated from the fields that changed. A deparser computes the chec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -22,7 +22,6 @@ from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
@@ -39,23 +38,10 @@ _ONES = 0xFFFF
 class Position(ir.ExternOperation):
     """`target` is set to the number of bytes that the parser has consumed so far, plus 1."""
 
-    target: ir.Place
+    target: ir.Place = field(metadata=ir.WRITTEN)
     span: int | None = None
     primitive = "_Checksum_position"
     effects = ir.NOTHING
-    reads = ()
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [self.target]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> Position:
-        return cls(arguments.place(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         to.store(to.x.place(self.target), to.em.temp("uint64_t", "at + 1u"))
@@ -71,27 +57,11 @@ class SubtractTaken(ir.ExternOperation):
     Nothing is subtracted where `position` is 0.
     """
 
-    target: ir.Place
-    position: ir.Expr
+    target: ir.Place = field(metadata=ir.CHANGED)
+    position: ir.Expr = field(metadata=ir.READ)
     span: int | None = None
     primitive = "_Checksum_subtract_taken"
     effects = ir.NOTHING
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return self.target, self.position
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [self.target, self.position]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> SubtractTaken:
-        return cls(arguments.place(), arguments.value(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         em, place = to.em, to.x.place(self.target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -15,7 +15,6 @@ from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
     from p4switch.bfrt.schema import Schema
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
@@ -51,25 +50,12 @@ def _publish_counts(extern: ExternObject, table: Table) -> None:
 class Count(ir.ExternOperation):
     """Count of a packet in a cell, with its bytes minus an adjustment."""
 
-    counter: str
-    index: ir.Expr
-    adjust: ir.Expr
+    counter: str = field(metadata=ir.named("counter_array"))
+    index: ir.Expr = field(metadata=ir.READ)
+    adjust: ir.Expr = field(metadata=ir.READ)
     span: int | None = None
     primitive = "_Counter_count_bytes"
     effects = frozenset({ir.Effect.STATE})
-    writes = ()
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return self.index, self.adjust
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [ir.Named("counter_array", self.counter), self.index, self.adjust]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> Count:
-        return cls(arguments.name(), arguments.value(), arguments.value(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         at, less = to.index("uint32_t", self.index), to.x.low(self.adjust, 32).bare

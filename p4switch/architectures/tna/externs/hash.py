@@ -6,7 +6,7 @@ The fields are concatenated to one number, the first field highest; it is padded
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -26,7 +26,6 @@ from p4switch.engine.cexpr import C
 if TYPE_CHECKING:
     from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler.facts import Facts
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.midend.values import Value
@@ -85,29 +84,12 @@ def algorithm_of(extern: ExternObject) -> str:
 class HashGet(ir.ExternOperation):
     """`target` is set to the hash, shifted right by `shift` bits."""
 
-    target: ir.Place
-    calculation: ir.Calculation
-    shift: int
+    target: ir.Place = field(metadata=ir.WRITTEN)
+    calculation: ir.Calculation = field(metadata=ir.CALCULATION)
+    shift: int = field(metadata=ir.number(ir.Bits(8)))
     span: int | None = None
     primitive = "_Hash_get"
     effects = ir.NOTHING
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return tuple(self.calculation.inputs)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        shift = ir.Const(self.shift, ir.Bits(8))
-        return [self.target, ir.Named("calculation", self.calculation.name), shift]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> HashGet:
-        return cls(arguments.place(), arguments.calculation(), arguments.number(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         found = C(f"{to.program.calculation(self.calculation.name)}(sw, p)", "uint64_t")
@@ -309,10 +291,10 @@ def joined(fields: list[ir.Expr]) -> ir.Expr:
     """Return the fields, which have fixed widths, concatenated to one number, the first field highest."""
     whole: ir.Expr | None = None
     filled = 0
-    for field in fields:
-        width = types.width_of(field.type) or 1
+    for each in fields:
+        width = types.width_of(each.type) or 1
         filled += width
-        number = fold.make("cast", ir.Bits(width), field)
+        number = fold.make("cast", ir.Bits(width), each)
         whole = number if whole is None else fold.make("++", ir.Bits(filled), whole, number)
     assert whole is not None
     return whole

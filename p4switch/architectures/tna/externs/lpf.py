@@ -6,7 +6,7 @@ A filter is a first-order low pass with separate time constants for rising and f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -27,7 +27,6 @@ from p4switch.engine.objects import values
 if TYPE_CHECKING:
     from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
@@ -43,29 +42,13 @@ _INDEX, _TYPE, _GAIN, _DECAY, _SCALE = 65560, 65567, 65568, 65569, 65570  # ids 
 class ExecuteLpf(ir.ExternOperation):
     """`target` is set to the filter's output after the input `value`. An index beyond the last cell has no effect."""
 
-    filter: str
-    index: ir.Expr
-    value: ir.Expr
-    target: ir.Place
+    filter: str = field(metadata=ir.named("extern"))
+    index: ir.Expr = field(metadata=ir.READ)
+    value: ir.Expr = field(metadata=ir.READ)
+    target: ir.Place = field(metadata=ir.WRITTEN)
     span: int | None = None
     primitive = "_Lpf_execute"
     effects = frozenset({ir.Effect.STATE})
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return self.index, self.value
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [ir.Named("extern", self.filter), self.index, self.value, self.target]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> ExecuteLpf:
-        return cls(arguments.name(), arguments.value(), arguments.value(), arguments.place(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         array, at = to.program.object(self.filter), to.index("uint32_t", self.index)

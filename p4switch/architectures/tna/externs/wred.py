@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -24,7 +24,6 @@ from p4switch.engine.objects import values
 if TYPE_CHECKING:
     from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
@@ -50,34 +49,15 @@ class ExecuteWred(ir.ExternOperation):
     An index beyond the last cell has no effect.
     """
 
-    wred: str
-    index: ir.Expr
-    value: ir.Expr
-    results: tuple[int, int]
-    target: ir.Place
+    wred: str = field(metadata=ir.named("extern"))
+    index: ir.Expr = field(metadata=ir.READ)
+    value: ir.Expr = field(metadata=ir.READ)
+    results: tuple[int, int] = field(metadata=ir.numbers(_BYTE, 2))
+    target: ir.Place = field(metadata=ir.WRITTEN)
     span: int | None = None
     primitive = "_Wred_execute"
     effects = frozenset({ir.Effect.STATE})
     draws = True
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return self.index, self.value
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        results = [ir.Const(each, _BYTE) for each in self.results]
-        return [ir.Named("extern", self.wred), self.index, self.value, *results, self.target]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> ExecuteWred:
-        wred, index, value = arguments.name(), arguments.value(), arguments.value()
-        results = arguments.number(), arguments.number()
-        return cls(wred, index, value, results, arguments.place(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         array, at = to.program.object(self.wred), to.index("uint32_t", self.index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -13,7 +13,6 @@ from p4switch.engine import cexpr
 from p4switch.engine.program import c_string
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.engine.statements import Statements
@@ -25,16 +24,6 @@ if TYPE_CHECKING:
 class _Assertion(ir.ExternOperation, abstract=True):
     __slots__ = ()
     condition: ir.Expr
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return (self.condition,)
-
-    writes = ()
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [self.condition]
 
     def emit(self, to: Statements) -> None:
         text = c_string(to.source(self.span, "an assertion of the program"))
@@ -59,26 +48,18 @@ class _Assertion(ir.ExternOperation, abstract=True):
 
 @dataclass(slots=True, eq=False)
 class Assert(_Assertion):
-    condition: ir.Expr
+    condition: ir.Expr = field(metadata=ir.READ)
     span: int | None = None
     primitive = "assert"
     effects = frozenset({ir.Effect.ASSERT})
 
-    @classmethod
-    def read(cls, arguments: Arguments) -> Assert:
-        return cls(arguments.value(), arguments.span)
-
 
 @dataclass(slots=True, eq=False)
 class Assume(_Assertion):
-    condition: ir.Expr
+    condition: ir.Expr = field(metadata=ir.READ)
     span: int | None = None
     primitive = "assume"
     effects = frozenset({ir.Effect.ASSUME})
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> Assume:
-        return cls(arguments.value(), arguments.span)
 
 
 @EXTERNS.register("assert")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -12,7 +12,6 @@ from p4switch.architectures.v1model.package import v1switch
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.engine.statements import Statements
@@ -25,16 +24,6 @@ class _Clone(ir.ExternOperation, abstract=True):
     __slots__ = ()
     session: ir.Expr
     fields: int
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return (self.session,)
-
-    writes = ()
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [self.session, ir.Const(self.fields, ir.ENUM_TYPE)]
 
     def emit(self, to: Statements) -> None:
         session = cexpr.binary("&", to.x.low(self.session, 16), cexpr.literal((1 << _SESSION_BITS) - 1))
@@ -53,15 +42,11 @@ class CloneIngress(_Clone):
     `fields`: the id of the field list that the copy keeps.
     """
 
-    session: ir.Expr
-    fields: int
+    session: ir.Expr = field(metadata=ir.READ)
+    fields: int = field(metadata=ir.number(ir.ENUM_TYPE))
     span: int | None = None
     primitive = "clone_ingress_pkt_to_egress"
     effects = frozenset({ir.Effect.CLONE_INGRESS})
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> CloneIngress:
-        return cls(arguments.value(), arguments.number(), arguments.span)
 
 
 @dataclass(slots=True, eq=False)
@@ -71,15 +56,11 @@ class CloneEgress(_Clone):
     `fields`: the id of the field list that the copy keeps.
     """
 
-    session: ir.Expr
-    fields: int
+    session: ir.Expr = field(metadata=ir.READ)
+    fields: int = field(metadata=ir.number(ir.ENUM_TYPE))
     span: int | None = None
     primitive = "clone_egress_pkt_to_egress"
     effects = frozenset({ir.Effect.CLONE_EGRESS})
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> CloneEgress:
-        return cls(arguments.value(), arguments.number(), arguments.span)
 
 
 @EXTERNS.register("clone")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -11,7 +11,6 @@ from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
@@ -23,24 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Count(ir.ExternOperation):
-    counter: str
-    index: ir.Expr
+    counter: str = field(metadata=ir.named("counter_array"))
+    index: ir.Expr = field(metadata=ir.READ)
     span: int | None = None
     primitive = "count"
     effects = frozenset({ir.Effect.STATE})
-    writes = ()
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return (self.index,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [ir.Named("counter_array", self.counter), self.index]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> Count:
-        return cls(arguments.name(), arguments.value(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         emit_count(to, self.counter, to.index("uint32_t", self.index), "p->ingress_len")

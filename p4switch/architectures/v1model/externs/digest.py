@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -13,7 +13,6 @@ from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.midend.values import Value
@@ -25,24 +24,11 @@ if TYPE_CHECKING:
 class Digest(ir.ExternOperation):
     """`fields`: the id of the learn list, whose fields are read at the end of ingress."""
 
-    receiver: ir.Expr
-    fields: int
+    receiver: ir.Expr = field(metadata=ir.READ)
+    fields: int = field(metadata=ir.number(ir.ENUM_TYPE))
     span: int | None = None
     primitive = "generate_digest"
     effects = frozenset({ir.Effect.DIGEST})
-    writes = ()
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return (self.receiver,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [self.receiver, ir.Const(self.fields, ir.ENUM_TYPE)]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> Digest:
-        return cls(arguments.value(), arguments.number(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         to.em.do(f"p->digest = {self.fields & 0xFFFF}")
@@ -74,8 +60,8 @@ def learn_list(name: str, t: types.Type, data: Value, call: ast.Call, to: Loweri
     """
     copies: list[ir.Expr] = []
     values = to.externs.fields_of(data, call)
-    for field, value in zip(_member_names(t, len(values)), values, strict=True):
-        place = to.storage.allocate(value.type, f"{to.prefix}{name}.{field}")
+    for member, value in zip(_member_names(t, len(values)), values, strict=True):
+        place = to.storage.allocate(value.type, f"{to.prefix}{name}.{member}")
         to.copies.assign(place, value, call.pos)
         assert isinstance(place, EXPRS)
         copies.append(place)

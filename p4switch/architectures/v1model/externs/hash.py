@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -14,7 +14,6 @@ from p4switch.engine.cexpr import C
 from p4switch.engine.value import low_bits
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.midend.values import Value
@@ -27,29 +26,13 @@ if TYPE_CHECKING:
 class Hash(ir.ExternOperation):
     """Hash of fields: `target` is set to `base` plus the hash modulo `size`, or to `base` if `size` is 0."""
 
-    target: ir.Place
-    base: ir.Expr
-    calculation: ir.Calculation
-    size: ir.Expr
+    target: ir.Place = field(metadata=ir.WRITTEN)
+    base: ir.Expr = field(metadata=ir.READ)
+    calculation: ir.Calculation = field(metadata=ir.CALCULATION)
+    size: ir.Expr = field(metadata=ir.READ)
     span: int | None = None
     primitive = "modify_field_with_hash_based_offset"
     effects = ir.NOTHING
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return *self.calculation.inputs, self.base, self.size
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [self.target, self.base, ir.Named("calculation", self.calculation.name), self.size]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> Hash:
-        return cls(arguments.place(), arguments.value(), arguments.calculation(), arguments.value(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         place, size = to.x.place(self.target), to.x.data(self.size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -14,7 +14,6 @@ from p4switch.engine.value import low_bits
 from p4switch.ir.errors import ProgramError
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.engine.statements import Statements
@@ -26,24 +25,11 @@ if TYPE_CHECKING:
 class LogMsg(ir.ExternOperation):
     """Log message; each `{}` in `text` is one of `values`."""
 
-    text: str
-    values: list[ir.Expr]
+    text: str = field(metadata=ir.named("string"))
+    values: list[ir.Expr] = field(metadata=ir.READ_ALL)
     span: int | None = None
     primitive = "log_msg"
     effects = frozenset({ir.Effect.LOG})
-    writes = ()
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return tuple(self.values)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [ir.Named("string", self.text), self.values]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> LogMsg:
-        return cls(arguments.name(), arguments.values(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         """Format the message with its values, if there is a listener."""

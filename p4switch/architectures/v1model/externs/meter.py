@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -12,7 +12,6 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.ir.errors import ProgramError
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
@@ -24,28 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class ExecuteMeter(ir.ExternOperation):
-    meter: str
-    index: ir.Expr
-    target: ir.Place
+    meter: str = field(metadata=ir.named("meter_array"))
+    index: ir.Expr = field(metadata=ir.READ)
+    target: ir.Place = field(metadata=ir.WRITTEN)
     span: int | None = None
     primitive = "execute_meter"
     effects = frozenset({ir.Effect.STATE})
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return (self.index,)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [ir.Named("meter_array", self.meter), self.index, self.target]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> ExecuteMeter:
-        return cls(arguments.name(), arguments.value(), arguments.place(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         number, meter = to.program.meter(self.meter)

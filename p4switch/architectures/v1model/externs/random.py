@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -13,7 +13,6 @@ from p4switch.engine import cexpr
 from p4switch.engine.cexpr import C
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.engine.statements import Statements
@@ -26,29 +25,13 @@ if TYPE_CHECKING:
 class Random(ir.ExternOperation):
     """Random number. v1model does not define the result for signed numbers or for bounds in the wrong order."""
 
-    target: ir.Place
-    low: ir.Expr
-    high: ir.Expr
+    target: ir.Place = field(metadata=ir.WRITTEN)
+    low: ir.Expr = field(metadata=ir.READ)
+    high: ir.Expr = field(metadata=ir.READ)
     span: int | None = None
     primitive = "modify_field_rng_uniform"
     effects = ir.NOTHING
     draws = True
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return self.low, self.high
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [self.target, self.low, self.high]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> Random:
-        return cls(arguments.place(), arguments.value(), arguments.value(), arguments.span)
 
     def stored(self, register: str) -> RegisterRead:
         return RegisterRead(self.target, register, ir.Const(0, ir.Bits(32)), self.span)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -12,7 +12,6 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler.midend.storage import scalar_type
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
@@ -29,28 +28,12 @@ def _cell(machine: Machine, name: str, index: ir.Expr) -> tuple[str, int]:
 
 @dataclass(slots=True, eq=False)
 class RegisterRead(ir.ExternOperation):
-    target: ir.Place
-    register: str
-    index: ir.Expr
+    target: ir.Place = field(metadata=ir.WRITTEN)
+    register: str = field(metadata=ir.named("register_array"))
+    index: ir.Expr = field(metadata=ir.READ)
     span: int | None = None
     primitive = "register_read"
     effects = frozenset({ir.Effect.STATE})
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return (self.index,)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [self.target, ir.Named("register_array", self.register), self.index]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> RegisterRead:
-        return cls(arguments.place(), arguments.name(), arguments.value(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         register = to.program.register(self.register)
@@ -79,25 +62,12 @@ class RegisterRead(ir.ExternOperation):
 
 @dataclass(slots=True, eq=False)
 class RegisterWrite(ir.ExternOperation):
-    register: str
-    index: ir.Expr
-    value: ir.Expr
+    register: str = field(metadata=ir.named("register_array"))
+    index: ir.Expr = field(metadata=ir.READ)
+    value: ir.Expr = field(metadata=ir.READ)
     span: int | None = None
     primitive = "register_write"
     effects = frozenset({ir.Effect.STATE})
-    writes = ()
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return self.index, self.value
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [ir.Named("register_array", self.register), self.index, self.value]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> RegisterWrite:
-        return cls(arguments.name(), arguments.value(), arguments.value(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         register = to.program.register(self.register)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -11,7 +11,6 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.architectures.v1model.package import v1switch
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.engine.statements import Statements
@@ -21,12 +20,6 @@ if TYPE_CHECKING:
 class _Again(ir.ExternOperation, abstract=True):
     __slots__ = ()
     fields: int
-    reads = ()
-    writes = ()
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [ir.Const(self.fields, ir.ENUM_TYPE)]
 
     def emit(self, to: Statements) -> None:
         to.em.do(f"p->{self.primitive} = {self.fields & 0xFFFF}")
@@ -42,14 +35,10 @@ class Resubmit(_Again):
     `fields`: the id of the field list that it keeps.
     """
 
-    fields: int
+    fields: int = field(metadata=ir.number(ir.ENUM_TYPE))
     span: int | None = None
     primitive = "resubmit"
     effects = frozenset({ir.Effect.RESUBMIT})
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> Resubmit:
-        return cls(arguments.number(), arguments.span)
 
 
 @dataclass(slots=True, eq=False)
@@ -59,14 +48,10 @@ class Recirculate(_Again):
     `fields`: the id of the field list that it keeps.
     """
 
-    fields: int
+    fields: int = field(metadata=ir.number(ir.ENUM_TYPE))
     span: int | None = None
     primitive = "recirculate"
     effects = frozenset({ir.Effect.RECIRCULATE})
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> Recirculate:
-        return cls(arguments.number(), arguments.span)
 
 
 @EXTERNS.register("resubmit_preserving_field_list")

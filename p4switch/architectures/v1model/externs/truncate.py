@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -10,7 +10,6 @@ from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler import ast
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.engine.statements import Statements
@@ -21,23 +20,10 @@ if TYPE_CHECKING:
 class Truncate(ir.ExternOperation):
     """Truncation to `length` bytes."""
 
-    length: ir.Expr
+    length: ir.Expr = field(metadata=ir.READ)
     span: int | None = None
     primitive = "truncate"
     effects = frozenset({ir.Effect.TRUNCATE})
-    writes = ()
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return (self.length,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [self.length]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> Truncate:
-        return cls(arguments.value(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         limit = to.em.temp("uint32_t", to.x.low(self.length, 32))

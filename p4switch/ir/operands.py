@@ -1,0 +1,113 @@
+"""Roles of the attributes of operations, from which follows what an operation reads, writes and takes as arguments.
+
+index: ir.Expr = field(metadata=ir.READ)
+target: ir.Place = field(metadata=ir.WRITTEN)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from p4switch.compiler.types import Type
+from p4switch.ir.expressions import Const, Expr, Place, Reference, Valid
+
+if TYPE_CHECKING:
+    from p4switch.bmv2.arguments import Arguments
+
+Read: TypeAlias = "Expr | Reference"
+Written: TypeAlias = "Place | Valid | Reference"
+"""A reference stands for all fields of all headers in it and their validity, `Valid` for the validity alone."""
+
+
+@dataclass(slots=True, eq=False)
+class Named:
+    """Argument of a primitive that names an object: `kind` is the JSON's type, such as `register_array`."""
+
+    kind: str
+    value: str
+
+
+Argument: TypeAlias = "Expr | Reference | Named | list[Expr]"
+_ROLE: Final = "operand"
+
+
+def _none(_: Any) -> tuple[()]:
+    return ()
+
+
+def _one(value: Any) -> tuple[Any, ...]:
+    return () if value is None else (value,)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """Role of an attribute, as functions of its value."""
+
+    arguments: Callable[[Any], Iterable[Argument]] = _one
+    """Arguments of the primitive."""
+    take: Callable[[Arguments], Any] | None = None
+    """Value from the arguments of a primitive, for operations of externs."""
+    read: Callable[[Any], Iterable[Read]] = _none
+    """Expressions that are evaluated."""
+    written: Callable[[Any], Iterable[Written]] = _none
+    """Places that may be changed."""
+
+
+def role(operand: Operand) -> Mapping[str, Operand]:
+    """Return metadata of a dataclass field that give it a role."""
+    return {_ROLE: operand}
+
+
+READ = role(Operand(take=lambda given: given.value(), read=_one))
+"""Expression, or None for an optional one."""
+READ_ALL = role(Operand(arguments=lambda values: [values], take=lambda given: given.values(), read=tuple))
+"""List of expressions."""
+WRITTEN = role(Operand(take=lambda given: given.place(), written=_one))
+CHANGED = role(Operand(take=lambda given: given.place(), read=_one, written=_one))
+"""Place that is read and written."""
+VALIDITY = role(Operand(written=lambda header: (Valid(header),)))
+"""Header that becomes valid or invalid."""
+VALIDITIES = role(Operand(arguments=tuple, written=lambda headers: tuple(map(Valid, headers))))
+"""List of headers that become invalid."""
+CALCULATION = role(
+    Operand(
+        arguments=lambda calculation: (Named("calculation", calculation.name),),
+        take=lambda given: given.calculation(),
+        read=lambda calculation: tuple(calculation.inputs),
+    )
+)
+
+
+def named(kind: str) -> Mapping[str, Operand]:
+    """Return the role of an object's name; `kind` is its type in BMv2 JSON."""
+    return role(Operand(arguments=lambda name: (Named(kind, name),), take=lambda given: given.name()))
+
+
+def number(t: Type) -> Mapping[str, Operand]:
+    """Return the role of a number of type `t` that is known at compile time."""
+    return role(Operand(arguments=lambda value: (Const(value, t),), take=lambda given: given.number()))
+
+
+def numbers(t: Type, count: int) -> Mapping[str, Operand]:
+    """Return the role of a tuple of `count` numbers of type `t` that are known at compile time."""
+    return role(
+        Operand(
+            arguments=lambda values: tuple(Const(value, t) for value in values),
+            take=lambda given: tuple(given.number() for _ in range(count)),
+        )
+    )
+
+
+def roles(cls: type) -> tuple[tuple[str, Operand], ...]:
+    """Return the attributes of a dataclass in order, without `span`, each with its role.
+
+    Raises TypeError if one has none. A class that is not a dataclass, or not yet, has no attributes.
+    """
+    found: dict[str, dataclasses.Field[Any]] = getattr(cls, "__dataclass_fields__", {})
+    lacking = [name for name, f in found.items() if name != "span" and _ROLE not in f.metadata]
+    if lacking:
+        raise TypeError(f"class {cls.__name__} has no role for {', '.join(lacking)}")
+    return tuple((name, f.metadata[_ROLE]) for name, f in found.items() if name != "span")
