@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from host_agents.errors import ParameterError
-from host_agents.wire import parse_address
+from host_agents.wire import MAC_PREFIX, parse_address
 
 GO_BACK_N: Final = "go-back-n"
 SELECTIVE_REPEAT: Final = "selective-repeat"
@@ -100,6 +100,7 @@ class NicConfig:
     # Bytes that a link charges for a frame beyond its own: preamble, FCS and gap; 0 if that is not
     # charged.
     frame_overhead_bytes: int = 0
+    mac_prefix: int = MAC_PREFIX  # first two bytes of the MAC addresses in its frames
     peers: Peers | None = None  # None: the links of all NICs are equal, or unknown
     last_hop_dscp: int = -1  # DSCP of packets trimmed on the port to their receiver; -1: not distinguished
     nics: tuple[int, ...] = ()  # IPv4 addresses, as numbers, of the network's NICs by their ids, at most 2^16
@@ -128,6 +129,7 @@ class NicConfig:
             ("receive_window_packets", 0, 1 << 23),
             ("pacing_slack_bytes", 0, 1 << 20),
             ("cell_bytes", 1, 1 << 16),
+            ("mac_prefix", 0, 0xFFFF),
             ("frame_overhead_bytes", -(1 << 10), 1 << 10),
             ("last_hop_dscp", -1, 63),
         ):

@@ -31,6 +31,7 @@ class Frames:
         partition_key: int = wire.DEFAULT_PARTITION,
         ecn: int = wire.ECT0,
         lengths: Lengths = ROCE,
+        mac_prefix: int = wire.MAC_PREFIX,
     ) -> None:
         self.telemetry = telemetry
         self.lengths = lengths
@@ -45,6 +46,7 @@ class Frames:
         self._ecn = ecn  # of data packets
         self.peer_address = peer_address
         self.partition_key = partition_key
+        self._mac_prefix = mac_prefix
         self._ack_opcode = ack_opcode
         self._ack_hops = -1  # INT records of the template; -1: no shim
         self._ack_template = b""
@@ -84,6 +86,7 @@ class Frames:
                 dscp=self._data_dscp,
                 ecn=self._ecn,
                 partition_key=self.partition_key,
+                mac_prefix=self._mac_prefix,
             )
             more = bytes(self._shim_bytes + max(0, self.option_bytes))
             if payload_bytes <= self.short_bytes:
@@ -163,6 +166,7 @@ class Frames:
             becn=becn,
             solicited=solicited,
             partition_key=self.partition_key,
+            mac_prefix=self._mac_prefix,
         )
         return prefix + psn.to_bytes(4, "big") + body
 
@@ -217,6 +221,7 @@ class Frames:
             after_bth_bytes=after_bth_bytes,
             dscp=self._control_dscp,
             partition_key=self.partition_key,
+            mac_prefix=self._mac_prefix,
         )
         return start + bytes(4)
 

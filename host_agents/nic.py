@@ -134,6 +134,7 @@ class Nic(Port):
             partition_key,
             wire.ECT0 if protocol.info.ecn_capable else wire.NOT_ECT,
             protocol.info.lengths,
+            config.mac_prefix,
         )
         if members:
             qp: QueuePair = GroupQueuePair(self, qpn, frames, sending, point, first_psn, behind)

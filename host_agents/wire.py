@@ -57,6 +57,7 @@ NOT_ECT: Final = 0
 ECT0: Final = 2
 CE: Final = 3
 DEFAULT_PARTITION: Final = 0xFFFF
+MAC_PREFIX: Final = 0x0200  # the first two bytes of MAC addresses; the other four are the IPv4 address
 PSN_MASK: Final = 0xFFFFFF
 QPN_MASK: Final = 0xFFFFFF
 PSN_HALF: Final = 0x800000
@@ -95,9 +96,9 @@ def parse_address(text: str) -> int:
     return int.from_bytes(bytes(int(p) for p in parts), "big")
 
 
-def mac_of(address: int) -> bytes:
-    """Return the MAC address 02:00:a:b:c:d of the IPv4 address a.b.c.d."""
-    return b"\x02\x00" + address.to_bytes(4, "big")
+def mac_of(address: int, prefix: int = MAC_PREFIX) -> bytes:
+    """Return the MAC address of an IPv4 address: two bytes of `prefix`, then the address."""
+    return (prefix << 32 | address).to_bytes(6, "big")
 
 
 def ip_checksum(header: bytes) -> int:
@@ -145,6 +146,7 @@ def header(
     becn: bool = False,
     solicited: bool = False,
     partition_key: int = DEFAULT_PARTITION,
+    mac_prefix: int = MAC_PREFIX,
 ) -> bytes:
     """Return the first 50 bytes of a RoCEv2 frame: everything before AckReq and PSN.
 
@@ -161,7 +163,7 @@ def header(
     checksum = complement(total)
     # Every queue pair has several of these, so numbers are combined instead of bytes.
     return (
-        mac_of(destination) + mac_of(source) + b"\x08\x00"
+        mac_of(destination, mac_prefix) + mac_of(source, mac_prefix) + b"\x08\x00"
         + (version_tos << 48 | total_bytes << 32 | dont_fragment).to_bytes(8, "big")
         + (ttl_protocol << 48 | checksum << 32 | source).to_bytes(8, "big")
         + (destination << 16 | entropy).to_bytes(6, "big")

@@ -149,25 +149,24 @@ def _framed(topology: Topology, framing_bytes: int) -> Topology:
     return replace(topology, framing_bytes=framing_bytes)
 
 
-def renumbered(topology: Topology, panel: FrontPanel | None) -> Topology:
-    """Return the network with switch ports numbered like a chip's front panel.
+def renumbered(topology: Topology, panel: FrontPanel | None, without: frozenset[int] = frozenset()) -> Topology:
+    """Return the network with switch ports numbered like a chip's front panel, but for ports `without` a link.
 
     Raises UserError for a switch with more ports than the chip.
     """
-    return topology if panel is None else _renumbered(topology, panel)
+    return topology if panel is None else _renumbered(topology, panel, without)
 
 
 @lru_cache(maxsize=8)  # runs share derived values of a network
-def _renumbered(topology: Topology, panel: FrontPanel) -> Topology:
-    hosts = topology.host_by_name
+def _renumbered(topology: Topology, panel: FrontPanel, without: frozenset[int]) -> Topology:
+    hosts, ports = topology.host_by_name, panel.device_ports(without)
 
     def number(node: str, port: int) -> int:
         if node in hosts:
             return port
-        try:
-            return panel.device_port(port)
-        except UserError as error:
-            raise UserError(f"switch {node}: {error}") from None
+        if port > len(ports):
+            raise UserError(f"switch {node}: port {port}: expected at most {len(ports)}")
+        return ports[port - 1]
 
     links = tuple(
         replace(link, a_port=number(link.a, link.a_port), b_port=number(link.b, link.b_port))

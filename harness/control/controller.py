@@ -78,6 +78,7 @@ class Settings:
     )
     groups: Sequence[Group] = ()
     collectives: Sequence[CollectiveGroup] = ()
+    loopback_ports: Sequence[int] = ()
 
 
 def switch_view(topology: Topology, switch: Switch, settings: Settings) -> SwitchView:
@@ -99,6 +100,7 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
         network=topology,
         groups=settings.groups,
         collectives=settings.collectives,
+        loopback_ports=settings.loopback_ports,
         port_base_rtts_ns=_port_base_rtts_ns(topology, switch, settings.base_rtts),
         departures=departures(topology, switch.name),
         exits=exits(topology, switch.name),
@@ -381,6 +383,7 @@ def _check_replicas(updates: Iterable[Message], view: SwitchView) -> None:
         ):
             for replica in group.replicas:
                 port = int.from_bytes(replica.port, "big") if replica.port else replica.egress_port
-                if port not in view.port_rates_bps:
-                    ports = ", ".join(map(str, sorted(view.port_rates_bps)))
+                known = {*view.port_rates_bps, *view.loopback_ports}
+                if port not in known:
+                    ports = ", ".join(map(str, sorted(known)))
                     raise ControllerError(f"switch {view.name}: {what}: no port {port}; expected one of {ports}")

@@ -242,7 +242,9 @@ def _numbered(run: Run) -> Topology:
     if run.scenario.switch.architecture is None and not run.program.outside:
         return run.topology
     architecture = pipelines.architecture(run.build)
-    return run.topology if architecture is None else renumbered(run.topology, architecture.front_panel)
+    if architecture is None:
+        return run.topology
+    return renumbered(run.topology, architecture.front_panel, frozenset(run.scenario.switch.loopback.ports))
 
 
 def _program_of(scenario: Scenario, protocols: Sequence[Protocol]) -> Program:

@@ -234,6 +234,7 @@ class Run:
             self.data_bytes,
             groups=self.groups,
             collectives=self.collectives,
+            loopback_ports=self.scenario.switch.loopback.ports,
         )
 
     def base_rtt_ns(self) -> int:
@@ -326,6 +327,7 @@ class Run:
             check_icrc=settings.check_icrc,
             frame_overhead_bytes=scenario.framing_bytes + self.topology.uplink(host).extra_bytes,
             peers=self._peers[self.base_rtts.kinds[host.index]],
+            mac_prefix=settings.mac_prefix,
             last_hop_dscp=self.program_parameters.last_hop_dscp,
             nics=tuple(int(host.address) for host in self.topology.hosts),  # a host's index is its NIC's id
         )

@@ -84,6 +84,16 @@ class Pfc(Table):
     reaction_ns: ShortNanoseconds = 0  # from a pause frame's arrival until its receiver stops sending
 
 
+class Loopback(Table):
+    """Ports of every switch that lead back to it."""
+
+    # By the numbers that programs use. They are no ports of links.
+    ports: tuple[Annotated[int, Field(ge=0, le=511)], ...] = Field(default=(), strict=False)
+    rate_bps: Rate = 100_000_000_000  # of each of them
+    # From the last bit that leaves such a port until it is in the switch again.
+    delay_ns: Annotated[ShortNanoseconds, Field(ge=1)] = 500
+
+
 class SwitchSettings(TrafficManager):
     """Settings of every switch of the network, such as its traffic manager.
 
@@ -108,6 +118,7 @@ class SwitchSettings(TrafficManager):
     defines: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], int | str] = {}
     cell_bytes: Annotated[Bytes, Field(ge=1, le=1 << 16)] = 80
     pfc: Pfc = Pfc()
+    loopback: Loopback = Loopback()
 
 
 class NicSettings(Table):
@@ -144,6 +155,9 @@ class NicSettings(Table):
     # Time that the operating system takes for each message before the NIC has it, for example for
     # TCP.
     os_overhead_ns: Nanoseconds = 0
+    # The first two bytes of hosts' MAC addresses, before the four of the IPv4 address. Frames of
+    # in-network collectives always have the default.
+    mac_prefix: Annotated[int, Field(ge=0, le=0xFFFF)] = 0x0200
     # Whether frames are complete in the virtual world, too, so that packets with a bad ICRC are
     # dropped and counted. This takes more time.
     check_icrc: bool = False

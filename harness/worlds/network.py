@@ -69,6 +69,7 @@ class Network:
         self._add_hosts(report)
         trimming = self._add_switches(compiler, traced)
         self._add_links(capture)
+        self._add_loops()
         self._limit_ingress()
         for (node, port), each in trimming.items():
             self.fabric.set_trimming(node, port, **each.model_dump())
@@ -154,6 +155,14 @@ class Network:
                     self.host_rates_bps[hosts[name].index] = max(link.rate_bps, *changed_bps, 0)
             if capture and (link.a in hosts or link.b in hosts):
                 self.fabric.capture(number)
+
+    def _add_loops(self) -> None:
+        """Connect the switches' loopback ports; these links have the last numbers."""
+        loopback = self.run_plan.scenario.switch.loopback
+        for switch in self.run_plan.topology.switches:
+            node = self.nodes[switch.name]
+            for port in loopback.ports:
+                self.fabric.connect(node, port, node, port, rate_bps=loopback.rate_bps, delay_ns=loopback.delay_ns)
 
     def _limit_ingress(self) -> None:
         """Set PFC, and the limits of ingress ports.

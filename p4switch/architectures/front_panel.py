@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-
-from p4switch.errors import UserError
 
 _PIPE_PORTS = 128  # distance between the first ports of two neighbouring pipes
 
@@ -21,13 +20,8 @@ class FrontPanel:
     count: int
     reserved: int = 0
 
-    def device_port(self, number: int) -> int:
-        """Return the program's number of a port, given its position in the front panel, which counts from 1.
-
-        Raises UserError if there is no such port.
-        """
-        most = self.pipes * self.count - self.reserved
-        if number > most:
-            raise UserError(f"port {number}: expected at most {most}")
-        pipe, local = divmod(number - 1 + self.reserved, self.count)
-        return pipe * _PIPE_PORTS + self.first + local
+    def device_ports(self, without: Collection[int] = ()) -> list[int]:
+        """Return the program's numbers of the ports, in the order of the front panel, but for those in `without`."""
+        places = (divmod(place, self.count) for place in range(self.reserved, self.pipes * self.count))
+        ports = (pipe * _PIPE_PORTS + self.first + local for pipe, local in places)
+        return [port for port in ports if port not in without]

@@ -161,7 +161,10 @@ class Fabric:
         seed: int = 0,  # what is lost follows from it, from the link's number and from the direction
         framing_bytes: int = ...,  # charged for every frame; default: as all links
     ) -> int:
-        """Add a full-duplex link and return its number; direction 0 is from a to b, direction 1 from b to a."""
+        """Add a full-duplex link and return its number; direction 0 is from a to b, direction 1 from b to a.
+
+        If both ends are one port of a switch, frames that leave this port come back to it.
+        """
 
     # -- running ----------------------------------------------------------------------------------------------------
     def run(

@@ -144,6 +144,38 @@ def test_ports_are_numbered_as_the_chips_front_panel_is() -> None:
     assert sorted(chips.table("links").query("node == 's0'")["port"].unique()) == list(range(8, 25))
 
 
+def test_a_loopback_port_takes_its_time(tmp_path: Path) -> None:
+    """Every packet passes the switch twice. A flow of one packet is complete when its ACK has done so, too."""
+    text = (EXAMPLE / "step.p4").read_text()
+    again = "if (intrinsic.ingress_port != 68) { tm.ucast_egress_port = 68; }"
+    place = "spread: { members.apply(); }\n            }\n"
+    assert place in text
+    (tmp_path / "step.p4").write_text(text.replace(place, f"{place}{again}\n"))
+    shutil.copy(EXAMPLE / "step.py", tmp_path)
+    star = 'cc = "dcqcn"\nprogram = "step.p4"\ntopology.name = "single-switch"\n[workload]\nname = "incast"\n'
+    (tmp_path / "once.toml").write_text(star + "senders = 1\nsize_bytes = 1000\n")
+    straight = tmp_path / "straight"
+    shutil.copytree(EXAMPLE, straight)
+    shutil.copy(tmp_path / "once.toml", straight)
+    loop = ("--set", "switch.loopback.ports=[68]", "--set", "switch.loopback.delay_ns=700")
+    first = one(str(straight / "once.toml")).flows.iloc[0]
+    second = one(str(tmp_path / "once.toml"), *loop).flows.iloc[0]
+    data_ns, ack_ns = 1058 * 8 / 100, 62 * 8 / 100
+    assert second["delivered_ns"] - first["delivered_ns"] == pytest.approx(700 + data_ns, abs=1)
+    assert second["completed_ns"] - first["completed_ns"] == pytest.approx(1400 + data_ns + ack_ns, abs=2)
+
+
+def test_hosts_may_have_other_mac_addresses(tmp_path: Path) -> None:
+    """The program forwards what has the first byte of its own alone."""
+    text = (EXAMPLE / "step.p4").read_text()
+    assert "hdr.ipv4.ttl <= 1" in text
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "step.p4").write_text(text.replace("hdr.ipv4.ttl <= 1", "hdr.ethernet.dst_addr[47:40] != 10"))
+    small = (str(tmp_path / "incast.toml"), "--set", "workload.size_bytes=3000")
+    assert one(*small, "--set", "nic.mac_prefix=2570").flows["retransmitted"].sum() == 0
+    assert (one(*small, "--set", "limit_ns=100000").flows["completed_ns"] < 0).all()
+
+
 def test_a_tna_program_from_outside_does_what_its_v1model_twin_does(tmp_path: Path) -> None:
     """The senders' leaf and the receiver's have one path each way, as there is one spine."""
     chip, twin = tmp_path / "tofino", tmp_path / "twin"
@@ -180,6 +212,7 @@ def test_a_trace_has_both_parsers_and_what_the_traffic_manager_did(tmp_path: Pat
             "switch.architecture: load balancer 'drill' is not written for 'tna'; expected 'v1model'",
         ),
         (["--set", "switch.architecture=tofino"], "switch.architecture: no architecture 'tofino'; expected"),
+        (["--set", "switch.loopback.ports=[512]"], "switch.loopback.ports.0: should be less than or equal to 511"),
         (["--compiler", "p4c"], "switch.architecture: p4c-bm2-ss compiles for v1model alone, not for tna"),
     ],
 )

@@ -33,6 +33,12 @@ def test_data_frame_is_read_by_scapy():
     assert bytes(bth.payload) == bytes(1000)
 
 
+def test_mac_addresses_may_begin_with_other_bytes():
+    frame = data_frame(0, mac_prefix=0x0A0C)
+    assert Ether(wire.materialize(frame)).dst == "0a:0c:0a:01:02:03"
+    assert frame[12:] == data_frame(0)[12:]
+
+
 @pytest.mark.parametrize(("payload", "pad"), [(0, 0), (1, 3), (2, 2), (3, 1), (4, 0), (1001, 3)])
 def test_padding(payload, pad):
     frame = data_frame(payload)

@@ -51,7 +51,8 @@ class SwitchView:
     `tree`. `groups` are the multicast groups, and `collectives` are the groups whose operations
     switches combine. If the topology has groups of switches, `departures` are the prefixes of the
     hosts whose packets may take a detour from the switch's group, and whether the switch is their
-    first one; `exits` are the ports to other groups.
+    first one; `exits` are the ports to other groups. `loopback_ports` lead back to the switch and
+    are none of the others.
     """
 
     device_id: int
@@ -77,6 +78,7 @@ class SwitchView:
     departures: Mapping[IPv4Network, bool] = field(default_factory=dict)
     exits: frozenset[int] = frozenset()
     port_extra_bytes: Mapping[int, int] = field(default_factory=dict)
+    loopback_ports: Sequence[int] = ()
 
     def bdp_bytes(self, port: int) -> float:
         """Return the rate of a port's link times the base RTT of the hosts that can fill it."""

@@ -24,6 +24,7 @@ def _events(run: Run, traffic: TrafficSummary) -> None:
 
 RUN: list[Callable[[Run], None]] = [
     program.architecture,
+    program.loopback,
     program.telemetry,
     program.agreement,
     lanes.lanes,

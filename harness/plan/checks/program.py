@@ -28,6 +28,20 @@ def architecture(run: Run) -> None:
             )
 
 
+def loopback(run: Run) -> None:
+    """Check that no link is at a loopback port.
+
+    Raises UserError.
+    """
+    for port in run.scenario.switch.loopback.ports:
+        for switch in run.topology.switches:
+            if there := run.topology.ports[switch.name].get(port):
+                raise UserError(
+                    f"switch.loopback.ports: port {port} of {switch.name!r} leads to {there.node!r}; expected a port "
+                    "without a link"
+                )
+
+
 def telemetry(run: Run) -> None:
     """Check that packets carry the shim that the program writes, and that the program writes it.
 

@@ -82,6 +82,8 @@ class MininetWorld:
         """
         if run.scenario.switch.pfc.enabled and run.scenario.switch.pfc.reaction_ns:
             raise UserError("switch.pfc.reaction_ns: the Mininet world has no such delay; expected 0")
+        if run.scenario.switch.loopback.ports:
+            raise UserError("switch.loopback.ports: the Mininet world has no such ports; expected none")
         probing.require(probes_of(run))
         self.run_plan = run
         self._attempts = _ATTEMPTS if dilation is None and prompt is None else 1

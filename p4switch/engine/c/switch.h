@@ -119,6 +119,7 @@ typedef struct p4_trace_change {
 /* Functions that a pipeline needs from its environment. */
 typedef struct p4_env {
     void *ctx;
+    int loops; /* frames that leave a loopback port reach the switch again; else the pipeline itself takes them back */
     /* the caller sets wire_len, data_len, tag and data of a new frame; cap is at least the requested size */
     p4_frame *(*frame_new)(void *ctx, uint32_t cap);
     void (*frame_free)(void *ctx, p4_frame *frame);

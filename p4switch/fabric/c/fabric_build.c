@@ -284,7 +284,7 @@ PyObject *fabric_connect(fabric *self, PyObject *args, PyObject *kwargs)
         || free_port(self, b, b_port) < 0
         || fabric_sync(self, "connect") < 0)
         return NULL;
-    if (a == b && a_port == b_port)
+    if (a == b && !self->net->all.list[a]->sw)
         return PyErr_Format(PyExc_ValueError, "node %ld port %ld: expected two different ends", a, a_port);
     if (!rate[0])
         return PyErr_Format(PyExc_TypeError, "connect: expected rate_bps");

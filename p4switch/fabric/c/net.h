@@ -191,7 +191,7 @@ typedef struct net {
     const net_company *company;
     struct workers *workers; /* NULL: there is only one worker */
     nodes all, hosts, switches;
-    net_port **ends;     /* two a link: of a, of b */
+    net_port **ends;     /* two a link: of a, of b; equal if it leads back to its port */
     uint32_t link_count, link_cap;
 } net;
 
@@ -199,7 +199,8 @@ typedef struct net {
 net *net_new(const net_ops *ops, void *owner);
 void net_free(net *n);
 node *net_add_node(net *n, p4_switch *sw); /* sw: taken over until net_free; NULL: a host */
-/* NULL: no memory. Ports must be new, arguments valid. */
+/* NULL: no memory. Ports must be new, arguments valid. If both ends are the same, the port of a switch leads back to
+ * it. */
 net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port, const uint64_t rate_bps[2],
                       uint64_t delay_ns, double loss, uint64_t seed, int32_t framing_bytes);
 void net_link_up(net *n, uint32_t link, bool up);
@@ -246,6 +247,11 @@ static inline net_port *net_port_of(tm_port *port)
 {
     return (net_port *)((char *)port - offsetof(net_port, tm));
 }
+
+/* Runs the statement that follows for each port of a link. */
+#define EACH_END(n, port)                                      \
+    for (uint32_t e_ = 0; e_ < 2 * (n)->link_count; e_++)      \
+        for (net_port *port = (n)->ends[e_]; port && (!(e_ & 1) || port != (n)->ends[e_ - 1]); port = NULL)
 
 /* The next node of this side, from index `i` on, that has an event before `end`; of->count: none. */
 static inline uint32_t net_next_place(const nodes *of, uint32_t i, uint32_t side, uint64_t end)

@@ -66,13 +66,13 @@ void net_free(net *n)
     if (!n)
         return;
     workers_free(n->workers);
-    for (uint32_t i = 0; i < 2 * n->link_count; i++)
-        free_frames(n, n->ends[i]);
+    EACH_END(n, port)
+        free_frames(n, port);
     for (uint32_t i = 0; i < n->all.count; i++)
         free_node(n, n->all.list[i]);
-    for (uint32_t i = 0; i < 2 * n->link_count; i++) {
-        tm_port_destroy(&n->ends[i]->tm);
-        wire_free(&n->ends[i]->out);
+    EACH_END(n, port) {
+        tm_port_destroy(&port->tm);
+        wire_free(&port->out);
     }
     free(n->ends);
     free_list(&n->all);
@@ -171,8 +171,9 @@ net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port
         n->ends = ends;
         n->link_cap = cap;
     }
-    net_port *end[2] = {new_port(n, a, a_port, rate_bps[0], framing_bytes),
-                        new_port(n, b, b_port, rate_bps[1], framing_bytes)};
+    bool loops = a == b && a_port == b_port;
+    net_port *end[2] = {new_port(n, a, a_port, rate_bps[0], framing_bytes), NULL};
+    end[1] = loops ? end[0] : new_port(n, b, b_port, rate_bps[1], framing_bytes);
     if (!end[0] || !end[1] || (a->sw && tm_add_port(&a->tm, &end[0]->tm) < 0)
         || (b->sw && tm_add_port(&b->tm, &end[1]->tm) < 0))
         return NULL;
@@ -343,9 +344,9 @@ net_counts net_count(net *n)
         for (uint32_t j = 0; j < at->events.count; j++)
             c.pfc_on_wire += (event_kind)(at->events.list[j].rank >> 48) == EV_PFC_ARRIVE;
     }
-    for (uint32_t i = 0; i < 2 * n->link_count; i++) {
-        const wire *w = &n->ends[i]->out;
-        c.queued += count_queued(&n->ends[i]->tm);
+    EACH_END(n, port) {
+        const wire *w = &port->out;
+        c.queued += count_queued(&port->tm);
         for (uint32_t at = w->head; at != w->tail; at++) {
             bool pfc = frame_is_pfc(w->slots[at & w->mask].frame);
             c.on_wire += !pfc;

@@ -166,11 +166,10 @@ static void tell_of_suspects(net *n, const suspects *all)
         workers_say_others(n->workers, WORD_HELD, (const held *)(const void *)all->held.data + s->first_held,
                            s->held_count * sizeof(held));
     }
-    for (uint32_t i = 0; i < 2 * n->link_count; i++) {
-        const net_port *port = n->ends[i];
+    EACH_END(n, port) {
         if (!port->tm.xoff)
             continue;
-        far_holder told = {i, port->tm.xoff, port->node->tm.used_bytes, port->node->tm.headroom_used_bytes, {0}, {0}};
+        far_holder told = {end_of(port), port->tm.xoff, port->node->tm.used_bytes, port->node->tm.headroom_used_bytes, {0}, {0}};
         for (int j = 0; j < TM_PRIORITIES; j++) {
             told.shared[j] = port->tm.pfc->classes[j].shared;
             told.headroom[j] = port->tm.pfc->classes[j].headroom;
@@ -270,8 +269,7 @@ static void judge(net *n, suspects *all)
 int pfc_watch(net *n)
 {
     suspects all = {.count = 0};
-    for (uint32_t i = 0; i < 2 * n->link_count; i++) {
-        net_port *port = n->ends[i];
+    EACH_END(n, port) {
         for (uint32_t j = 0; port->tm.paused && j < TM_PRIORITIES; j++) {
             if (!(port->tm.paused >> j & 1))
                 continue;

@@ -39,3 +39,14 @@ def test_checks_of_a_network_are_made_once_for_all_protocols(monkeypatch: pytest
     monkeypatch.setattr(checks, "NETWORK", [*checks.NETWORK, lambda run: seen.append(run.protocol.name)])
     assert len(plan("mine", check(TABLES), Path())) == 2
     assert seen == ["dcqcn"]
+
+
+def test_a_loopback_port_has_no_link() -> None:
+    with pytest.raises(UserError, match=r"^switch\.loopback\.ports: port 2 of 's0' leads to 'h0-0-3'; expected a port"):
+        plan("mine", check({**TABLES, "switch": {"loopback": {"ports": [9, 2]}}}), Path())
+
+
+def test_a_loopback_port_is_no_port_of_the_front_panel() -> None:
+    chip = {"architecture": "t2na", "loopback": {"ports": [9, 6]}}
+    (run, _) = plan("mine", check({**TABLES, "switch": chip}), Path())
+    assert sorted(run.topology.ports["s0"]) == [8, 10, 11]

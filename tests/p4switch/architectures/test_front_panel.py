@@ -22,13 +22,20 @@ def panel(chip: str) -> FrontPanel:
 
 @pytest.mark.parametrize("chip", NUMBERS)
 def test_ports_follow_each_other_through_the_pipes(chip: str) -> None:
-    assert {number: panel(chip).device_port(number) for number in NUMBERS[chip]} == NUMBERS[chip]
+    ports = panel(chip).device_ports()
+    assert {number: ports[number - 1] for number in NUMBERS[chip]} == NUMBERS[chip]
 
 
 @pytest.mark.parametrize("chip", NUMBERS)
 def test_no_two_ports_are_one(chip: str) -> None:
-    most = max(NUMBERS[chip])
-    assert len({panel(chip).device_port(number) for number in range(1, most + 1)}) == most
+    ports = panel(chip).device_ports()
+    assert len(set(ports)) == len(ports) == max(NUMBERS[chip])
+
+
+def test_a_port_may_be_left_out() -> None:
+    assert panel("t2na").device_ports(without={8, 10})[:3] == [9, 11, 12]
+    plain = topologies.build("single-switch", {"hosts": 2})
+    assert sorted(renumbered(plain, panel("t2na"), frozenset({8})).ports["s0"]) == [9, 10]
 
 
 def test_a_network_keeps_its_links_and_hosts_their_ports() -> None:

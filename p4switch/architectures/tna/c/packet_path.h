@@ -517,6 +517,20 @@ static void ingress(p4_switch *sw, phv *p)
     ingress_all(sw, made);
 }
 
+/* Handles a packet that has come from its ingress port, together with those that it triggers. Takes p. */
+static void enter(p4_switch *sw, phv *p)
+{
+    phv *made = NULL;
+    if (IS_RECIRCULATION(p->ingress_port)) {
+        const p4_frame *frame = p->base.frame;
+        uint8_t context[CONTEXT_BYTES] = {0};
+        memcpy(context, frame->data, min32(frame->data_len, PATTERN_BYTES));
+        made = generate(sw, p, BY_RECIRCULATION, p->ingress_port >> 7 & 3, context);
+    }
+    ingress(sw, p);
+    ingress_all(sw, made);
+}
+
 static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
 {
     phv *p = packet_new(sw, frame);
@@ -525,7 +539,7 @@ static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
     p->ingress_port = port;
     NUMBER(p, (uint32_t)sw->counts.received - 1, 0);
     TRACE(P4_TRACE_RECEIVE, P4_NO_POINT, port, frame->wire_len, frame->data, frame->data_len);
-    ingress(sw, p);
+    enter(sw, p);
 }
 
 /* --- egress --------------------------------------------------------------------------------------------------------- */
@@ -540,24 +554,17 @@ static int is_loopback(p4_switch *sw, uint32_t port)
 static void leave(p4_switch *sw, phv *p, p4_frame *frame, p4_frame **sent)
 {
     uint32_t port = p->base.egress_port;
-    if (P4_UNLIKELY(is_loopback(sw, port))) {
+    if (P4_UNLIKELY(!sw->env.loops && is_loopback(sw, port))) {
         p->base.frame = frame;
         if (!may_hop(p)) {
             drop(sw, p, port, P4_DROP_HOPS);
             return;
         }
         TRACE(P4_TRACE_RECIRCULATE, P4_NO_POINT, 0, 0, NULL, 0);
-        phv *made = NULL;
-        if (IS_RECIRCULATION(port)) {
-            uint8_t context[CONTEXT_BYTES] = {0};
-            memcpy(context, frame->data, min32(frame->data_len, PATTERN_BYTES));
-            made = generate(sw, p, BY_RECIRCULATION, port >> 7 & 3, context);
-        }
         phv *q = successor(sw, p, frame);
         packet_release(p);
         q->ingress_port = port;
-        ingress(sw, q);
-        ingress_all(sw, made);
+        enter(sw, q);
         return;
     }
     sw->counts.transmitted++;
