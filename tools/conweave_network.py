@@ -18,40 +18,8 @@ import click
 import pandas as pd
 
 import p4cc
+from tools.conweave_entries import CELL_BYTES, KMAX_CELLS, KMIN_CELLS, PMAX, NativeDcqcn, program_file
 
-_CELL_BYTES = 80
-_KMIN_CELLS, _KMAX_CELLS, _PMAX = 1250, 3000, 0.2  # of cp/setup.py
-_ENTRIES = f"""
-    import math
-
-    from p4cc.programs import Action, Exact, ProgramParameters, Range, TableEntry, register
-
-    DRAWS = 256
-
-
-    @register("native_dcqcn")
-    class NativeDcqcn(ProgramParameters):
-        def entries(self, switch):
-            for host in switch.network.hosts:
-                ports = next(route.ports for route in switch.routes if host.address in route.prefix)
-                key = {{
-                    "meta.port_md.switch_id": Exact(0),
-                    "hdr.ethernet.dst_addr": Exact(int.from_bytes(host.mac, "big")),
-                }}
-                port = ports[host.index % len(ports)]
-                yield TableEntry("l2_forward", key, Action("forward", {{"port": port}}))
-            steps = math.ceil({_PMAX} * DRAWS)
-            width = ({_KMAX_CELLS} - {_KMIN_CELLS}) // steps
-            ranges = [({_KMIN_CELLS} + step * width, width - 1, step + 1) for step in range(steps - 1)]
-            ranges.append(({_KMIN_CELLS} + (steps - 1) * width, 1 << 19, DRAWS - 1))
-            for low, length, value in ranges:
-                depth = Range(low, min(low + length, (1 << 19) - 1))
-                action = Action("dcqcn_mark_probability", {{"value": value}})
-                yield TableEntry("dcqcn_get_ecn_probability", {{"eg_intr_md.deq_qdepth": depth}}, action, 1)
-                for draw in range(value if value < DRAWS - 1 else DRAWS):
-                    key = {{"meta.dcqcn_prob_output": Exact(value), "meta.dcqcn_random_number": Exact(draw)}}
-                    yield TableEntry("dcqcn_compare_probability", key, Action("dcqcn_check_ecn_marking"))
-"""
 _SCENARIO = f"""
     cc = "dcqcn"
 
@@ -59,9 +27,9 @@ _SCENARIO = f"""
     name = "leaf-spine"
 
     [programs.ecn]
-    kmin_bytes = {_KMIN_CELLS * _CELL_BYTES}
-    kmax_bytes = {_KMAX_CELLS * _CELL_BYTES}
-    pmax = {_PMAX}
+    kmin_bytes = {KMIN_CELLS * CELL_BYTES}
+    kmax_bytes = {KMAX_CELLS * CELL_BYTES}
+    pmax = {PMAX}
     reference_rate_bps = "none"
 """
 _WORKLOADS = {
@@ -76,7 +44,7 @@ def runs(sources: Path, folder: Path) -> pd.DataFrame:
         target = folder / path.relative_to(sources)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
-    (folder / "native_dcqcn.py").write_text(dedent(_ENTRIES))
+    (folder / "native_dcqcn.py").write_text(program_file("native_dcqcn", NativeDcqcn.__name__))
     rows = []
     for workload, table in _WORKLOADS.items():
         for program in ("native_dcqcn.p4", "ecn"):
