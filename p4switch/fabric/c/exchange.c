@@ -312,15 +312,18 @@ static void join_notices(net *n)
 int workers_meet(net *n)
 {
     workers *w = n->workers;
+    bool amid_hosts = n->settles && n->phase == PHASE_HOSTS; /* the window's last meeting is still to come */
     notice own = {
-        .next = {min_time(net_next_time(n, 0), w->sent[0]), min_time(net_next_time(n, 1), w->sent[1])},
+        .next = {TIME_NEVER, TIME_NEVER},
         .call = heap_time(&n->calls), .own_call = n->calls.count && n->calls.list[0].rank & NET_OWN_CALL,
         .window_end = n->window_end, .last = n->last, .events = n->events - w->events,
         .paused = (int64_t)n->paused - (int64_t)w->paused, .stop = n->stop, .deadlock = n->deadlock,
         .pfc_used = n->pfc_used, .late = n->late, .held = n->held, .known = TIME_NEVER,
     };
-    if (n->settles && n->phase == PHASE_HOSTS && net_reports_after(n, &own.known) < 0)
+    if (amid_hosts && net_reports_after(n, &own.known) < 0)
         return -1;
+    for (uint32_t side = 0; side < 2 && !amid_hosts; side++)
+        own.next[side] = min_time(net_next_time(n, side), w->sent[side]);
     if (w->way->exchange(w->way, &own, sizeof own, w->notices, w->out, w->in) < 0)
         return -1;
     w->sent[0] = w->sent[1] = TIME_NEVER;
