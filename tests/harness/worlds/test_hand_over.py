@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, cast
@@ -189,8 +190,11 @@ class _Waiting:
         self.known_ns = 10
         self.meetings = 0
         self.gone_on: list[tuple[int, int]] = []
+        self.held: list[int] = []
 
-    def hold(self, host: int, time_ns: int | None) -> None: ...
+    def hold(self, host: int, time_ns: int | None) -> None:
+        self.held.append(host)
+
     def careful_from(self, time_ns: int) -> None: ...
 
     def turn(self, host: int, time_ns: int) -> None:
@@ -206,8 +210,8 @@ class _Waiting:
         return self.known_ns
 
 
-def test_a_frame_at_the_instant_of_a_start_does_not_keep_it_waiting() -> None:
-    """Reports of the host come after the start, for which the frame is held."""
+def settled_start(owns: Callable[[int], bool]) -> _Waiting:
+    """Settle the start of an all-to-all among three hosts at 10 ns, at the worker of some of them."""
     fabric = _Waiting()
     traffic = alltoall._WindowedAllToAll(3, 1000, 1)
     for flow in traffic.flows:
@@ -217,10 +221,22 @@ def test_a_frame_at_the_instant_of_a_start_does_not_keep_it_waiting() -> None:
         if isinstance(request, Post):
             turns.hand_over(host)
 
-    session = Session(traffic, lambda *ends: ("a", "b"), carry, [])
+    session = Session(traffic, lambda *ends: ("a", "b"), carry, [], owns=owns)
     turns = Turns(cast(Fabric, fabric), session, lambda flow: 1)
     session.begin()
     turns.begin()
     turns.settle(20)
+    return fabric
+
+
+def test_a_frame_at_the_instant_of_a_start_does_not_keep_it_waiting() -> None:
+    """Reports of the host come after the start, for which the frame is held."""
+    fabric = settled_start(lambda host: True)
     assert fabric.gone_on == [(10, 0), (10, 1), (10, 2)]
     assert fabric.meetings == 1
+
+
+def test_a_worker_gives_turns_to_its_own_hosts_alone() -> None:
+    fabric = settled_start([True, False, True].__getitem__)
+    assert fabric.gone_on == [(10, 0), (10, 2)]
+    assert set(fabric.held) == {0, 2}
