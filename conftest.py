@@ -1,7 +1,8 @@
-"""Order of the tests, and compilation of p4cc's modules before them."""
+"""Order of the tests, compilation of p4cc's modules before them, and what the garbage collector traverses."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -22,3 +23,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     has tests that need none.
     """
     items.sort(key=lambda item: not item.path.is_relative_to(MININET))
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector leave out what is there before the first test.
+
+    It stays to the end, and a run traverses all objects before the next one.
+    """
+    gc.collect()
+    gc.freeze()

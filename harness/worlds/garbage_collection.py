@@ -24,7 +24,7 @@ def collect_what_was_left() -> None:
 
 @contextmanager
 def rare_collection() -> Iterator[None]:
-    """Collect garbage rarely during the block.
+    """Collect garbage rarely during the block, and among new objects alone.
 
     A network lives as long as its run, and so do the queue pairs that are made in it. Traversing
     them all after every few packets costs a sixth of the time. If there was hardly any garbage, the
@@ -32,7 +32,6 @@ def rare_collection() -> Iterator[None]:
     """
     global _left_behind
     thresholds = gc.get_threshold()
-    gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, _NEVER, _NEVER)
     gc.callbacks.append(_after)
     try:
@@ -40,7 +39,6 @@ def rare_collection() -> Iterator[None]:
     finally:
         gc.callbacks.remove(_after)
         gc.set_threshold(*thresholds)
-        gc.unfreeze()
         _left_behind = True
 
 

@@ -3,6 +3,7 @@
 Planning a run loads topologies, workloads, protocols and programs, which are found by their files.
 """
 
+import gc
 from pathlib import Path
 
 from harness.worlds.native_hosts import use_native_hosts
@@ -17,3 +18,5 @@ from harness.plan.scenario import check  # noqa: E402
 from p4switch.engine import codegen as codegen  # noqa: E402
 
 plan("preloaded", check({"topology": {"name": "single-switch", "hosts": 3}, "workload": {"name": "incast"}}), Path())
+gc.collect()
+gc.freeze()  # a run traverses all other objects before the next one, and so would copy their memory
