@@ -620,15 +620,20 @@ class Index(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Slice(Expr):
-    """`base[high:low]`, also what is written `base[low+:width]`. `high` and `low` are IntLiterals after checking.
-
-    (`width` is set only before: `low` is then the lower end, `high` unused.)
-    """
+    """`base[high:low]`. `high` and `low` are IntLiterals after checking."""
 
     base: Expr
     high: Expr
     low: Expr
-    width: Expr | None = None
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class WidthSlice(Expr):
+    """`base[low+:width]` (never after checking)."""
+
+    base: Expr
+    low: Expr
+    width: Expr
 
 
 @dataclass(eq=False, repr=False, slots=True)

@@ -39,7 +39,7 @@ class _Casts:
         self._typed = program.facts.typed
         self._done: dict[ast.Expr, ast.Expr] = {}
         self._rules: dict[type[ast.Node], Callable[..., ast.Expr]] = {
-            ast.Slice: self._slice,
+            ast.WidthSlice: self._slice,
             ast.Unary: lambda e: e.operand if e.op == "+" else e,
             ast.Binary: self._binary,
             ast.Conditional: self._conditional,
@@ -55,7 +55,7 @@ class _Casts:
             return self.expr(node)
         if isinstance(node, ast.CallStatement) and node.call in self._facts.constants:
             return ast.Empty(node.pos)
-        if isinstance(node, ast.Assign) and isinstance(node.target, ast.Slice):
+        if isinstance(node, ast.Assign) and isinstance(node.target, ast.WidthSlice):
             self._assign_slice(node, node.target)
         if not isinstance(node, ast.TypeExpr):
             ast.replace_parts(node, self.node)
@@ -100,23 +100,20 @@ class _Casts:
         decl = self._facts.decls.get(e)
         return self._base(decl.init) if isinstance(decl, ast.ConstDecl) else 10
 
-    def _slice(self, e: ast.Slice) -> ast.Expr:
-        if e.width is None:
-            return e
+    def _slice(self, e: ast.WidthSlice) -> ast.Expr:
         assert isinstance(e.width, ast.IntLiteral)
         if isinstance(e.low, ast.IntLiteral):
-            e.high = self._literal(e.low.pos, e.low.value + e.width.value - 1, types.INT)
-            e.width = None
-            return e
+            high = self._literal(e.low.pos, e.low.value + e.width.value - 1, types.INT)
+            return self._typed(ast.Slice(e.pos, e.base, high, e.low), self._types[e])
         t = self._types[e.base]
         assert isinstance(t, types.Bits)
         unsigned = types.Bits(t.width)
         shifted = self._typed(ast.Binary(e.pos, ">>", self._cast_to(e.base, unsigned), e.low), unsigned)
         return self._cast_to(shifted, self._types[e])
 
-    def _assign_slice(self, s: ast.Assign, target: ast.Slice) -> None:
+    def _assign_slice(self, s: ast.Assign, target: ast.WidthSlice) -> None:
         """Compute the whole number for `base[low+:width] = value` with a `low` known only at run time."""
-        if target.width is None or target.low in self._facts.constants:
+        if target.low in self._facts.constants:
             return
         base, low, value, t = self.expr(target.base), self.expr(target.low), self.expr(s.value), self._types[target]
         whole = self._types[base]

@@ -376,7 +376,7 @@ class ExpressionParser:
         if self.accept(":"):
             result = ast.Slice(base.pos, base, first, self.expression())
         elif self.accept("+:"):
-            result = ast.Slice(base.pos, base, first, first, self.expression())
+            result = ast.WidthSlice(base.pos, base, first, self.expression())
         else:
             result = ast.Index(base.pos, base, first)
         self.expect("]")

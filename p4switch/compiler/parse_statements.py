@@ -117,7 +117,7 @@ class StatementParser(ExpressionParser):
     def _assignment(self, pos: int, target: ast.Expr, op: str) -> ast.Assign:
         """Parse the value; `target op= value` is read as `target = target op value`."""
         value = self.expression()
-        if op and isinstance(target, ast.Slice) and target.width is not None:
+        if op and isinstance(target, ast.WidthSlice):
             self.report(pos, f"'{op}=' cannot be applied to a slice given by its width")
         return ast.Assign(pos, target, ast.Binary(target.pos, op, copy.deepcopy(target), value) if op else value)
 

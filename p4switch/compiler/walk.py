@@ -12,6 +12,7 @@ _PARTS: dict[type, tuple[str, ...]] = {
     ast.Member: ("base",),
     ast.Index: ("base", "index"),
     ast.Slice: ("base",),
+    ast.WidthSlice: ("base", "low"),
     ast.Unary: ("operand",),
     ast.Binary: ("left", "right"),
     ast.Conditional: ("condition", "then", "otherwise"),

@@ -36,6 +36,7 @@ class Expressions:
             ast.Member: self._member,
             ast.Index: self._index,
             ast.Slice: self._slice,
+            ast.WidthSlice: self._width_slice,
             ast.Unary: self.ctx.operators.unary,
             ast.Binary: self.ctx.operators.binary,
             ast.Conditional: self.ctx.operators.conditional,
@@ -236,13 +237,11 @@ class Expressions:
     def _slice(self, e: ast.Slice) -> Type:
         self.expr(e.base)
         t = self.ctx.operators.as_bits(e.base)
-        if e.width is not None:
-            return self._slice_by_width(e, t, e.width)
         high = self.ctx.written_types.constant_int(e.high, "the bounds of a slice")
         low = self.ctx.written_types.constant_int(e.low, "the bounds of a slice")
         return types.UNKNOWN if high is None or low is None else self._bits(e, t, high, low)
 
-    def _bits(self, e: ast.Slice, t: Type, high: int, low: int) -> Type:
+    def _bits(self, e: ast.Slice | ast.WidthSlice, t: Type, high: int, low: int) -> Type:
         """Check bits `high` to `low` of a value of type `t`."""
         if isinstance(t, types.Unknown):
             return types.UNKNOWN
@@ -257,9 +256,11 @@ class Expressions:
             return self.facts.type(e, result)
         return self.facts.constant(e, INTEGERS.extract(base, high, low), result)
 
-    def _slice_by_width(self, e: ast.Slice, t: Type, written: ast.Expr) -> Type:
+    def _width_slice(self, e: ast.WidthSlice) -> Type:
         """Check `base[low+:width]`, whose `low` may be known only at run time."""
-        width = self.ctx.written_types.constant_int(written, "the width of a slice")
+        self.expr(e.base)
+        t = self.ctx.operators.as_bits(e.base)
+        width = self.ctx.written_types.constant_int(e.width, "the width of a slice")
         self.expr(e.low)
         amount = self.ctx.operators.as_bits(e.low)
         if isinstance(t, types.Unknown) or isinstance(amount, types.Unknown) or width is None:
@@ -271,7 +272,7 @@ class Expressions:
             self.ctx.error(e.low, f"the start of a slice must be a bit<>, not {self.ctx.describe(e.low)}")
             return types.UNKNOWN
         if not 0 < width <= t.width:
-            self.ctx.error(written, f"the width of a slice of {t} must be 1 to {t.width}, not {width}")
+            self.ctx.error(e.width, f"the width of a slice of {t} must be 1 to {t.width}, not {width}")
             return types.UNKNOWN
         return self.facts.type(e, types.Bits(width))
 

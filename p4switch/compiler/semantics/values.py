@@ -52,7 +52,7 @@ class Values:
             if e not in self.fields and e.name == "lastIndex":
                 return f"{e.name!r} of a header stack cannot be changed"
             return self.not_assignable(e.base)
-        if isinstance(e, (ast.Index, ast.Slice)):
+        if isinstance(e, (ast.Index, ast.Slice, ast.WidthSlice)):
             return self.not_assignable(e.base)
         return "it is not a variable, a field or a part of one"
 
@@ -89,7 +89,7 @@ class Values:
             return all(self.is_constant(x, in_call) for x in needed)
         if isinstance(e, ast.Member):
             return e.name not in ("next", "last", "lastIndex") and self.is_constant(e.base, in_call)
-        if isinstance(e, (ast.Index, ast.Slice)):
+        if isinstance(e, (ast.Index, ast.Slice, ast.WidthSlice)):
             return self.is_constant(e.base, in_call)
         return False
 
@@ -145,7 +145,7 @@ class Values:
             return False
         if isinstance(a, ast.Call) and self.bindings[a].method != self.bindings[b].method:
             return False
-        if isinstance(a, (ast.Cast, ast.StructExpr, ast.ListExpr)) and self.types[a] != self.types[b]:
+        if isinstance(a, (ast.Cast, ast.StructExpr, ast.ListExpr, ast.WidthSlice)) and self.types[a] != self.types[b]:
             return False
         left, right = parts(a, self.ctx.facts), parts(b, self.ctx.facts)
         if isinstance(a, ast.Slice) and isinstance(b, ast.Slice):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,8 @@ control deparse(packet_out pkt, in headers_t hdr) {
     apply { pair_t own = { NEST, 1 }; pkt.emit(own); }
 }
 """
+WITH_CONDITIONS = EVERYWHERE.replace("pair_t own = { NEST, 1 }; pkt.emit(own);", "")
+"""Places where an operand that is evaluated in some cases may need statements; a deparser has no conditional ones."""
 VALUE = """
 parser parse(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
     state start { pkt.extract(hdr.data); meta.cells[1] = 7; meta.cells[3] = 2; transition accept; }
@@ -138,6 +141,13 @@ NESTS = {
     "negation": Nest(lambda e: f"(-(~{e}))", lambda e, x: -(~e)),
     "arithmetic": Nest(lambda e: f"({e} * {X} - {X} ^ 5)", lambda e, x: (e * x - x) ^ 5),
     "an array's element": Nest(lambda e: f"meta.cells[{e} & 3]", lambda e, x: CELLS[e & 3]),
+    "moving slice": Nest(lambda e: f"((bit<64>){e}[{X}[5:0]+:8])", lambda e, x: e >> x % 64 & 0xFF),
+    "slice moved by inner": Nest(lambda e: f"((bit<64>){X}[{e}[5:0]+:8])", lambda e, x: x >> e % 64 & 0xFF),
+    "division": Nest(lambda e: f"({e} / 4 % 32 + {X})", lambda e, x: e // 4 % 32 + x),
+    "equal tuples": Nest(
+        lambda e: f"((tuple<bit<64>, bool>){{{e}, true}} != (tuple<bit<64>, bool>){{{X}, true}} ? {X} : 64w1)",
+        lambda e, x: x if e != x else 1,
+    ),
     "equal structs": Nest(
         lambda e: f"((pair_t){{a = {e}, b = 1}} == (pair_t){{a = {X}, b = 1}} ? 64w2 : 64w1)",
         lambda e, x: 2 if e == x else 1,
@@ -171,8 +181,15 @@ def compiled(tmp_path: Path):
 
 def sizes(compiled, body: str, nest: Nest) -> list[int]:
     """Return the characters of the JSON at no, half and the whole depth, without what it quotes of the source."""
-    programs = [compiled(body.replace("NEST", nested(nest, depth))) for depth in (0, DEPTH // 2, DEPTH)]
-    return [len(json.dumps(without_source(program.json))) for program in programs]
+    return [size(compiled, body, nested(nest, depth)) for depth in (0, DEPTH // 2, DEPTH)]
+
+
+def size(compiled, body: str, text: str) -> int:
+    return characters(compiled(body.replace("NEST", text)))
+
+
+def characters(program: Compiled) -> int:
+    return len(json.dumps(without_source(program.json)))
 
 
 def without_source(document: Any) -> Any:
@@ -184,6 +201,41 @@ def without_source(document: Any) -> Any:
 @pytest.mark.parametrize("name", NESTS)
 def test_json_in_proportion(compiled, name: str) -> None:
     none, half, whole = sizes(compiled, EVERYWHERE, NESTS[name])
+    assert whole - none <= MOST_GROWTH * (half - none)
+
+
+LEVELS = 16
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mixed_nests(compiled, seed: int) -> None:
+    """Levels of any nests add to the JSON what they add to a nest of their own, and compute what they should."""
+    names = random.Random(seed).choices(sorted(NESTS), k=LEVELS)
+    text = "hdr.data.y"
+    for name in names:
+        text = NESTS[name].text(text)
+    none, mixed = (size(compiled, WITH_CONDITIONS, each) for each in ("hdr.data.y", text))
+    alone = {name: size(compiled, WITH_CONDITIONS, nested(NESTS[name], LEVELS)) - none for name in names}
+    assert mixed - none <= MOST_GROWTH * sum(alone[name] / LEVELS for name in names)
+    switch = load().Switch(str(build(compiled(VALUE.replace("NEST", text).replace("CHECKSUM", "")).program)))
+    for x, y in OPERANDS:
+        expected = y
+        for name in names:
+            expected = NESTS[name].value(expected, x) & MASK
+        [(_, out)] = switch.process(0, x.to_bytes(8, "big") + y.to_bytes(8, "big"))
+        assert int.from_bytes(out[8:], "big") == expected, (x, y)
+
+
+@pytest.mark.parametrize("text", ["(pkt.lookahead<bit<64>>() |+| {})", "(pkt.lookahead<bit<64>>() << {})"])
+def test_packets_looked_into_in_proportion(compiled, text: str) -> None:
+    def program(depth: int) -> str:
+        return (
+            VALUE.replace("NEST", "0")
+            .replace("CHECKSUM", "")
+            .replace("meta.cells[1] = 7;", f"meta.cells[1] = {nested(Nest(text.format, lambda e, x: 0), depth)};")
+        )
+
+    none, half, whole = (characters(compiled(program(depth))) for depth in (0, DEPTH // 2, DEPTH))
     assert whole - none <= MOST_GROWTH * (half - none)
 
 
