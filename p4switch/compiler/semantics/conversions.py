@@ -173,8 +173,7 @@ class Conversions:
             for element in base.elements:
                 self._check_default(at, element)
         elif isinstance(base, types.Stack):
-            for _ in range(base.size):
-                self._check_default(at, base.element)
+            self._check_default(at, base.element)
         elif not (
             isinstance(base, (types.Header, types.Union, types.Unknown))
             or (isinstance(base, types.Enum) and base.underlying is not None)
