@@ -205,6 +205,22 @@ def _checksum_in_place(run: Sequence[_Piece]) -> str | None:
     return f"p4_csum_fold({sums})"
 
 
+def pack_inputs(program: Program, em: Emitter, calculation: ir.Calculation) -> str:
+    """Declare an array with the inputs of a calculation, each at a place of its own, and return its name.
+
+    Fields of invalid headers are zeros.
+    """
+    pieces = _pieces(program, calculation)
+    em.declare(f"uint8_t b[{sum(piece.width for piece in pieces) // 8 + 8}]")
+    em.do("memset(b, 0, sizeof b)")
+    at = 0
+    for piece in pieces:
+        with _if_valid(em, piece.ref):
+            _append_value(program, em, piece, str(at))
+        at += piece.width
+    return "b"
+
+
 def functions(program: Program) -> str:
     """Return the functions of all calculations; calculations with equal code share a function."""
     out, written = [], set()

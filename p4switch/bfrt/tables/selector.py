@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from p4switch.bfrt.fields import Id, Json
+from p4switch.bfrt.keys import number, width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables.base import TABLE_KINDS, Table
+from p4switch.bfrt.tables.cells import AnyPipe
 from p4switch.bfrt.tables.entities import MOST_MEMBERS, P4Update, from_p4, in_turn, read_p4, to_p4, write_p4
-from p4switch.p4runtime.errors import invalid, not_found, precondition
+from p4switch.p4runtime.errors import invalid, not_found, precondition, unimplemented
 from p4switch.p4runtime.messages import p4runtime_pb2
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.profiles import Slots, Undo
 
 _Update = bfruntime_pb2.Update
+_MOST_HASH = (1 << 32) - 1  # of a hash, its low bits choose a member
 
 
 @TABLE_KINDS.register("Selector")
@@ -148,3 +151,39 @@ class SelectorTable(Table):
             self._put(made.data, Id.MAX_GROUP_SIZE, group.max_size)
             found.append(made)
         return found
+
+
+@TABLE_KINDS.register("SelectorGetMember")
+class GetMemberTable(AnyPipe):
+    """The member of a group to which a hash leads."""
+
+    takes = frozenset()
+
+    def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        super().__init__(info, ids)
+        self._profile = ids["selector", self.name.partition(".")[2].removesuffix("_get_member")]
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Refuse entries, because the table can only be read."""
+        unimplemented(f"{self.name}: the table can only be read")
+
+    def clear(self, state: State) -> Undo:
+        """Refuse to clear, because the table can only be read."""
+        unimplemented(f"{self.name}: the table can only be read")
+
+    def find(self, entry: Message, state: State) -> list[Message]:
+        """Return the member for the group and the hash in the key."""
+        given = {field.field_id: field.exact.value for field in entry.key.fields}
+        group, found = (
+            number(given.get(info["id"], b""), width_of(info), f"{self.name}: {info['name']}")
+            for info in self._info["key"]
+        )
+        query = p4runtime_pb2.ActionProfileGroup(action_profile_id=self._profile, group_id=to_p4(group))
+        if not read_p4(state, "action_profile_group", query):
+            not_found(f"{self.name}: group {group} does not exist")
+        active = [member for member, on in state.profiles.slots(self._profile, to_p4(group)) if on]
+        if not active:
+            not_found(f"{self.name}: group {group} has no active member")
+        made = bfruntime_pb2.TableEntry(table_id=self.id, key=entry.key)
+        self._put(made.data, Id.GET_MEMBER_ACTION_MEMBER_ID, from_p4(active[(found & _MOST_HASH) % len(active)]))
+        return [made]

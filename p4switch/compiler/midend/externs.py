@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -23,6 +24,7 @@ from p4switch.compiler.midend.values import (
     Value,
 )
 from p4switch.compiler.superseded import instead
+from p4switch.compiler.walk import walk
 
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
@@ -60,6 +62,13 @@ class Externs:
         return method(call, receiver, self.low)
 
     # Helpers
+
+    @cached_property
+    def slices(self) -> dict[ast.Call, ast.Slice]:
+        """Parts of the results of calls, where the program takes one."""
+        nodes = (node for decl in self.low.source.declarations for node in walk(decl, self.facts))
+        found = (node for node in nodes if isinstance(node, ast.Slice))
+        return {node.base: node for node in found if isinstance(node.base, ast.Call)}
 
     def call_arguments(self, call: ast.Call) -> list[Value]:
         binding = self.facts.bindings[call]

@@ -596,7 +596,7 @@ def test_a_table_that_is_full_says_so(client: Client) -> None:
 @pytest.mark.parametrize(
     ("table", "how", "what"),
     [
-        ("In.pick.algorithm", "MODIFY", "a DynHashAlgorithm table is not supported"),
+        ("In.pick.algorithm", "MODIFY", "MODIFY is not supported"),
         (ROUTE, "MODIFY_INC", "MODIFY_INC is not supported"),
         ("In.seen", "RESET", "RESET is not supported"),
     ],

@@ -86,3 +86,58 @@ P4_UNUSED static uint32_t p4_csum_without(uint32_t sum, const uint8_t *front, ui
     }
     return sum;
 }
+
+/* A hash that the control plane has configured, of the fields in `fields`: see the cell of `Hash`. */
+enum { P4_HASH_BYTES = 8192 };
+P4_UNUSED static uint64_t p4_hash_of(const uint8_t *in, size_t n, int identity, uint32_t width, int reflected,
+                                     uint64_t polynomial, uint64_t initial)
+{
+    uint64_t value = identity ? 0 : initial;
+    for (size_t i = 0; i < n; i++) {
+        if (identity) {
+            value = value << 8 | in[i];
+            continue;
+        }
+        value ^= reflected ? in[i] : (uint64_t)in[i] << (width - 8);
+        for (int bit = 0; bit < 8; bit++) {
+            if (reflected)
+                value = value >> 1 ^ (value & 1 ? polynomial : 0);
+            else
+                value = value << 1 ^ (value >> (width - 1) & 1 ? polynomial : 0);
+        }
+    }
+    return value;
+}
+
+P4_UNUSED static uint64_t p4_low_bits(uint64_t value, uint32_t width)
+{
+    return width < 64 ? value & (((uint64_t)1 << width) - 1) : value;
+}
+
+P4_UNUSED static uint64_t p4_configured_hash(const uint8_t *fields, const uint64_t *slices, uint32_t count, uint32_t bits,
+                                             int identity, uint32_t width, int reflected, uint64_t polynomial,
+                                             uint64_t initial, uint64_t final, int msb, int extend, uint32_t rotate,
+                                             uint32_t result_bits)
+{
+    uint8_t in[P4_HASH_BYTES];
+    const uint32_t n = (bits + 7) / 8, skew = 8 * n - bits; /* zeros in front */
+    memset(in, 0, n);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t from = slices[i] & 0xffff, to = skew + (uint32_t)(slices[i] >> 16 & 0xffff);
+        for (uint32_t left = slices[i] >> 32 & 0xffff; left; left--, from++, to++)
+            in[to / 8] ^= (uint8_t)((fields[from / 8] >> (7 - from % 8) & 1) << (7 - to % 8));
+    }
+    uint64_t value = p4_low_bits(p4_hash_of(in, n, identity, width, reflected, polynomial, initial) ^ final, width);
+    if (width > result_bits && msb)
+        value >>= width - result_bits;
+    if (extend)
+        for (uint32_t at = width; at < result_bits; at += width)
+            value |= p4_low_bits(value, width) << at;
+    value = p4_low_bits(value, result_bits);
+    rotate %= result_bits;
+    return rotate ? p4_low_bits(value << rotate | value >> (result_bits - rotate), result_bits) : value;
+}
+#define P4_CONFIGURED_HASH(cell, fields, result_bits)                                                                     \
+    p4_configured_hash(fields, (cell).slices, (cell).count, (cell).bits, (cell).identity, (cell).width, (cell).reflected,      \
+                       (cell).polynomial, (cell).initial, (cell).final, (cell).msb, (cell).extend, (cell).rotate,          \
+                       result_bits)

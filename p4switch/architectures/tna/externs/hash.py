@@ -21,6 +21,7 @@ from p4switch.compiler.midend.elaborate import ExternObject
 from p4switch.compiler.midend.tables import key_text
 from p4switch.compiler.midend.values import ListValue
 from p4switch.engine import cexpr
+from p4switch.engine.calc import pack_inputs
 from p4switch.engine.cexpr import C
 
 if TYPE_CHECKING:
@@ -47,8 +48,10 @@ _STANDARD = {
 }
 _WIDTHS = {"CRC8": 8, "CRC16": 16, "CRC32": 32, "XOR8": 8, "XOR16": 16, "XOR32": 32}
 _LARGEST_BITS = 64
+MOST_SLICES = 64
+"""Largest number of parts of a configured hash's input."""
 _CONFIGURE, _COMPUTE, _ALGORITHM = 0x95, 0x96, 0x97
-_PREDEFINED = (
+PREDEFINED = (
     "IDENTITY", "RANDOM", "XOR", "CRC_8", "CRC_8_DARC", "CRC_8_I_CODE", "CRC_8_ITU", "CRC_8_MAXIM", "CRC_8_ROHC",
     "CRC_8_WCDMA", "CRC_16", "CRC_16_BYPASS", "CRC_16_DDS_110", "CRC_16_DECT", "CRC_16_DECT_R", "CRC_16_DECT_X",
     "CRC_16_DNP", "CRC_16_EN_13757", "CRC_16_GENIBUS", "CRC_16_MAXIM", "CRC_16_MCRF4XX", "CRC_16_RIELLO",
@@ -92,30 +95,108 @@ class HashGet(ir.ExternOperation):
     effects = ir.NOTHING
 
     def emit(self, to: Statements) -> None:
-        found = C(f"{to.program.calculation(self.calculation.name)}(sw, p)", "uint64_t")
-        to.store(to.x.place(self.target), cexpr.binary(">>", found, str(self.shift)) if self.shift else found)
+        to.store(to.x.place(self.target), _shifted(self, to))
 
     def run(self, machine: Machine) -> None:
         if self.calculation.algorithm == INTERNET_CHECKSUM:
             machine.assign(self.target, machine.checksum(self.calculation, [], valid_only=True))
             return
-        hashed = machine.hashed(self.calculation, ("hash", self.span))
-        machine.assign(self.target, machine.number(hashed >> self.shift, self.target.type))
+        _run(self, machine)
 
     def fit(self, pipeline: Pipeline) -> None:
-        label = f"hash {self.calculation.algorithm}"
-        values = 1 << (types.width_of(self.target.type) or 1)
-        pipeline.step(self, self.primitive, kind="hash", label=label, constant=values, ahead=True)
+        _fit(self, pipeline)
+
+
+@dataclass(slots=True, eq=False)
+class ConfigurableHashGet(ir.ExternOperation):
+    """A HashGet of `bits` bits of the hash `hash`, unless the control plane has configured it otherwise."""
+
+    hash: str
+    target: ir.Place
+    calculation: ir.Calculation
+    shift: int
+    bits: int
+    span: int | None = None
+    primitive = "_Hash_get_configurable"
+    effects = ir.NOTHING
+
+    @property
+    def reads(self) -> tuple[ir.Read, ...]:
+        return tuple(self.calculation.inputs)
+
+    @property
+    def writes(self) -> tuple[ir.Written, ...]:
+        return (self.target,)
+
+    @property
+    def arguments(self) -> list[ir.Argument]:
+        shift, bits = (ir.Const(each, ir.Bits(8)) for each in (self.shift, self.bits))
+        calculation = ir.Named("calculation", self.calculation.name)
+        return [ir.Named("extern", self.hash), self.target, calculation, shift, bits]
+
+    @classmethod
+    def read(cls, arguments: Arguments) -> ConfigurableHashGet:
+        name, place, made = arguments.name(), arguments.place(), arguments.calculation()
+        return cls(name, place, made, arguments.number(), arguments.number(), arguments.span)
+
+    def emit(self, to: Statements) -> None:
+        em, place, cell = to.em, to.x.place(self.target), to.program.object(self.hash).cell("0")
+        found = em.name("hash")
+        em.declare(f"uint64_t {found}")
+        with em.when(f"P4_UNLIKELY({cell}.configured)"):
+            inputs = pack_inputs(to.program, em, self.calculation)
+            em.do(f"{found} = P4_CONFIGURED_HASH({cell}, {inputs}, {self.bits})")
+        with em.otherwise():
+            em.do(f"{found} = {_shifted(self, to)}")
+        to.store(place, C(found, "uint64_t"))
+
+    def run(self, machine: Machine) -> None:
+        """Compute the program's own hash, as nobody configures hashes in a test."""
+        _run(self, machine)
+
+    def fit(self, pipeline: Pipeline) -> None:
+        _fit(self, pipeline)
+
+
+def _shifted(operation: HashGet | ConfigurableHashGet, to: Statements) -> C:
+    """Return the program's own hash, shifted."""
+    found = C(f"{to.program.calculation(operation.calculation.name)}(sw, p)", "uint64_t")
+    return cexpr.binary(">>", found, str(operation.shift)) if operation.shift else found
+
+
+def _run(operation: HashGet | ConfigurableHashGet, machine: Machine) -> None:
+    hashed = machine.hashed(operation.calculation, ("hash", operation.span))
+    machine.assign(operation.target, machine.number(hashed >> operation.shift, operation.target.type))
+
+
+def _fit(operation: HashGet | ConfigurableHashGet, pipeline: Pipeline) -> None:
+    label = f"hash {operation.calculation.algorithm}"
+    values = 1 << (types.width_of(operation.target.type) or 1)
+    pipeline.step(operation, operation.primitive, kind="hash", label=label, constant=values, ahead=True)
 
 
 @EXTERNS.register("Hash")
 class Hash(ExternType):
-    operations = (HashGet,)
+    """A hash, which the control plane may configure.
+
+    The cell of one that is `configured` has a CRC (a reflected one with its polynomial reversed), unless the hash is
+    the low bits of the input (`identity`), and the parts of the input. Each of `slices` is a word: from the lowest bits
+    on the first bit in the concatenated fields, that in the new input, the length, and the order that the client gave,
+    of 16 bits each. `algorithm` says by which name a client chose the hash.
+    """
+
+    operations = (HashGet, ConfigurableHashGet)
     bfrt = 0x8F
+    cell = (
+        ("configured", 8), ("identity", 8), ("width", 8), ("reflected", 8), ("msb", 8), ("extend", 8), ("rotate", 32),
+        ("algorithm", 8), ("count", 8), ("bits", 16), ("polynomial", 64), ("initial", 64), ("final", 64),
+        ("slices", 64 * MOST_SLICES),
+    )  # fmt: skip
 
     @property
     def methods(self) -> Mapping[str, Method]:
         return {"get": self._get}
+
 
     def _get(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
         (data,) = to.externs.call_arguments(call)
@@ -139,7 +220,18 @@ class Hash(ExternType):
         if polynomial is not None:
             width = types.width_of(polynomial.type_args[0]) or 1
         shift = width - bits if polynomial is not None and polynomial.number("msb") and width > bits else 0
-        place = to.externs.result(call, lambda place: HashGet(place, made, shift, call.pos))
+        if all(each.name != extern.path for each in to.out.externs):
+            attributes: dict[str, ir.Const | str] = {
+                "algorithm": algorithm_of(extern),
+                "inputs": " ".join(_input_text(each) for each in [*padding, *fields]),
+                "result_bits": ir.Const(bits, ir.ENUM_TYPE),
+                "used": ir.Const(_used_bits(call, bits, to), ir.Bits(_LARGEST_BITS)),
+                "msb": ir.Const(int(shift > 0), ir.ENUM_TYPE),
+            }
+            to.out.externs.append(ir.ExternInstance(extern.path, "Hash", attributes, extern.node.pos))
+        place = to.externs.result(
+            call, lambda place: ConfigurableHashGet(extern.path, place, made, shift, bits, call.pos)
+        )
         if polynomial is not None and polynomial.number("extended") and bits > width:
             assert isinstance(place, ir.FieldRef)
             once = to.copies.saved(fold.slice_(place, width - 1, 0))
@@ -172,6 +264,20 @@ class Hash(ExternType):
         compute.read_only = True
         algorithm.depends(configure.id)
         compute.depends(configure.id)
+
+
+def _input_text(value: ir.Expr) -> str:
+    """Return the width of an input, and its value if it is constant, as WIDTH or WIDTH=VALUE."""
+    width = types.width_of(value.type) or 0
+    return f"{width}={value.value & (1 << width) - 1}" if isinstance(value, ir.Const) else str(width)
+
+
+def _used_bits(call: ast.Call, bits: int, to: Lowering) -> int:
+    """Return a mask of the bits of a call's result that the program uses."""
+    part = to.externs.slices.get(call)
+    if part is None or not isinstance(part.high, ast.IntLiteral) or not isinstance(part.low, ast.IntLiteral):
+        return (1 << bits) - 1
+    return (2 << part.high.value) - (1 << part.low.value)
 
 
 def _symmetric(extern: ExternObject, fields: list[ir.Expr], call: ast.Call, to: Lowering) -> list[ir.Expr]:
@@ -269,7 +375,7 @@ def _publish_algorithm(table: Table) -> None:
         name = each.name.removeprefix("HASH_ALGORITHM_").lower()
         table.singleton(data_field(each, name, value_type(kind, default)))
     algorithm = parameter(
-        1, "algorithm_name", value_type("string", choices=list(_PREDEFINED), default_value="RANDOM"), mandatory=False
+        1, "algorithm_name", value_type("string", choices=list(PREDEFINED), default_value="RANDOM"), mandatory=False
     )
     numbers = [
         parameter(1, "reverse", value_type("bool", False), mandatory=False),

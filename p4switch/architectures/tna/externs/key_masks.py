@@ -38,7 +38,7 @@ class ReadKeyMask(ir.ExternOperation):
     target: ir.Place
     span: int | None = None
     primitive = "_KeyMasks_read"
-    effects = frozenset({ir.Effect.STATE})
+    effects = ir.NOTHING
 
     @property
     def reads(self) -> tuple[ir.Read, ...]:
