@@ -71,7 +71,7 @@ class PacketPath:
     the program's field `port` (`instance.field`), or have the usual width if it does not exist.
 
     `watcher` is the one of `controls`, which a program may lack, that runs when a queue has changed. It finds the bytes
-    of the header `watched`, which C writes by set_watched(p, bytes).
+    of the packet header that `watched` names, which has that many bytes; C writes them by set_watched(p, bytes).
 
     `in_front` maps each parser that finds bytes in front of a frame to their number.
 
@@ -92,7 +92,7 @@ class PacketPath:
     named: bool = False
     deflects: bool = False
     watcher: str = ""
-    watched: str = ""
+    watched: tuple[str, int] = ("", 0)
     in_front: Mapping[str, int] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
     states: Mapping[str, State] = field(default_factory=dict)

@@ -168,7 +168,10 @@ class Generator:
 
     def _set_watched(self) -> str:
         """Return the function that writes the header of the path's `watcher`; it is valid afterwards."""
-        header = self.program.header(self.path.watched)
+        name, nbytes = self.path.watched
+        header = self.program.header(name)
+        if header.metadata or header.type.varbit or header.type.nbytes != nbytes:
+            raise ProgramError(f"header {name} has to be one of the packet, of {nbytes} bytes")
         body: list[Statement] = [
             Do(f"memcpy(p->H + {header.at}, bytes, {header.type.nbytes})"), Do(f"p->valid[{header.is_valid}] = 1"),
         ]  # fmt: skip

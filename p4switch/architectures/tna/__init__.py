@@ -82,7 +82,7 @@ def packet_path(
         named=True,
         deflects=True,
         watcher="ghost" if ghost else "",
-        watched=ghost,
+        watched=(ghost, 4),
         in_front=dict(zip(("ingress_parser", "egress_parser"), fronts, strict=True)),
         constants={**constants, "BUFFER_CELLS": BUFFER_CELLS},
         states=states,

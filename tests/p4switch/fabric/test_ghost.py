@@ -14,6 +14,7 @@ from p4switch.bmv2 import read
 from p4switch.compiler import Compiled, compile_program
 from p4switch.engine import Switch, build, build_traced
 from p4switch.fabric import Fabric
+from p4switch.ir.errors import ProgramError
 from p4switch.trace import Decoder
 from p4switch.trace import events as ev
 from tests.p4switch.architectures import tofino
@@ -97,6 +98,15 @@ def test_the_json_has_it(tmp_path: Path) -> None:
     made = compiled(tmp_path)
     assert [each["name"] for each in made.json["pipelines"]] == ["ingress", "egress", "ghost"]
     assert build(read(made.json)) == build(made.program)
+
+
+def test_the_header_of_a_json_has_the_length_that_the_architecture_writes(tmp_path: Path) -> None:
+    json = compiled(tmp_path).json
+    (of,) = (each["header_type"] for each in json["headers"] if each["name"] == "gh_intr_md")
+    (kind,) = (each for each in json["header_types"] if each["name"] == of)
+    kind["fields"].append(["more", 8, False])
+    with pytest.raises(ProgramError, match="header gh_intr_md has to be one of the packet, of 4 bytes"):
+        build(read(json))
 
 
 def test_a_trace_shows_it_with_the_packet_that_changed_the_queue(tmp_path: Path) -> None:
