@@ -75,7 +75,7 @@ _SCENARIO = f"""
 """
 
 
-def _network() -> str:
+def network_file() -> str:
     """Return the list of links. The first one is at port 8 of both leaves."""
     links = [f'{{ a = "leaf0", b = "leaf1", delay_ns = {_PATH_DELAY_NS} }}']
     links += [f'{{ a = "leaf{i // _HOSTS}", b = "h{i}", delay_ns = {_DELAY_NS} }}' for i in range(2 * _HOSTS)]
@@ -135,7 +135,7 @@ def runs(sources: Path, folder: Path) -> pd.DataFrame:
     (register,) = (each.preamble.id for each in compiled.p4info.registers if each.preamble.alias == "reg_port")
     (folder / "leaf_conweave.py").write_text(program_file("leaf_conweave", LeafConweave.__name__))
     (folder / "one_port.py").write_text(dedent(_BALANCER))
-    (folder / "network.toml").write_text(_network())
+    (folder / "network.toml").write_text(network_file())
     settings = f"\n[programs.leaf_conweave]\nport_register = {register}\n"
     return pd.DataFrame(_rows(folder, (("ECMP", f"{settings}reroutes = false\n"), ("ConWeave", settings))))
 
