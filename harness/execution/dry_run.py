@@ -21,6 +21,7 @@ from harness.worlds.ranks import Ranks
 from p4switch.errors import Mistakes
 from topologies.model import Routing
 
+_WIDE = 1.2  # ratio of the largest memory to the smallest one above which both are shown
 _ROUTES: Mapping[Routing, str] = {
     "shortest": "shortest paths",
     "minimal": "by one link between groups",
@@ -161,6 +162,12 @@ def _cost(run: Run, foreseen: Expected) -> Iterator[str]:
         f"expected: some {_seconds(foreseen.set_up_s + foreseen.run_s)} of CPU, {_seconds(foreseen.set_up_s)} "
         f"of it to set up, and some {foreseen.memory_bytes / 1e9:.1f} GB of memory"
     )
+    least_bytes, most_bytes = foreseen.memory_range_bytes
+    if most_bytes > _WIDE * least_bytes:
+        yield (
+            f"memory: {least_bytes / 1e9:.1f} GB if no packet waits for a link, {most_bytes / 1e9:.1f} GB if no sender "
+            "reacts to feedback"
+        )
 
 
 def _megabytes(count: float) -> str:

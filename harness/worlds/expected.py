@@ -23,7 +23,7 @@ from harness.worlds.expected_collectives import CollectiveWork, collective_work
 from harness.worlds.memory import MemoryLimit
 from harness.worlds.partition import Shares, partition, shares
 from harness.worlds.speed_up import Terms, Work, wall_s
-from harness.worlds.waiting import Waiting
+from harness.worlds.waiting import Waiting, WaitingPackets
 from host_agents import wire
 from host_agents.config import SCOPE_QP
 from topologies import Topology
@@ -89,7 +89,7 @@ class Expected:
     data_packets: int
     packet_hops: int  # transmissions of frames over links: data, answers, and a protocol's own packets
     in_flight: int  # largest number of frames in flight at a time, without waiting ones
-    waiting: int  # largest number of frames at a time that wait for links that are too slow for their traffic
+    waiting: WaitingPackets  # frames at a time that wait for links that are too slow for their traffic
     model_ns: int
     window_ns: int
     sample_ns: int
@@ -111,9 +111,17 @@ class Expected:
     @property
     def memory_bytes(self) -> int:
         """Memory of all workers together; each further worker only has its own part."""
+        return self._memory_bytes(self.waiting.expected)
+
+    @property
+    def memory_range_bytes(self) -> tuple[int, int]:
+        """Memory if no frame waits, and if no sender reacts to feedback."""
+        return self._memory_bytes(0), self._memory_bytes(self.waiting.most)
+
+    def _memory_bytes(self, waiting: int) -> int:
         nodes = self.network_bytes + self.flows * _FLOW_BYTES + self.queue_pairs_bytes
         held = self.collectives.kept_bytes + round(self.collectives.operations * _OPERATION_BYTES)
-        under_way = self.in_flight * _FRAME_BYTES + self.waiting * _WAITING_BYTES
+        under_way = self.in_flight * _FRAME_BYTES + waiting * _WAITING_BYTES
         return _PROGRAM_BYTES + nodes + held + under_way + self.queue_samples * _SAMPLE_BYTES
 
     @property
@@ -258,7 +266,7 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         data_packets=round(more * packets),
         packet_hops=round(more * hops + collectives.packet_hops),
         in_flight=sum(min(count, in_pipe) for count in sent.values()) + collectives.in_flight,
-        waiting=Waiting(run, packet_ns).most_packets(timed, walk is None),
+        waiting=Waiting(run, packet_ns).packets(timed, walk is None),
         model_ns=min(max(flows_ns, collectives.model_ns), limit_ns),
         window_ns=_window_ns(topology),
         sample_ns=record.queue_interval_ns,

@@ -8,7 +8,8 @@ faster than the feedback arrives, and they send all of their data.
 
 The forecast is the larger one of two numbers. For the first, all packets wait before their
 receivers' links. For the second, each waits before the link of its path that takes longest for its
-total traffic (`harness.worlds.slow_links`).
+total traffic (`harness.worlds.slow_links`). How many packets wait when senders react depends on
+the protocol's control loop, which is not modelled; without any reaction there are most.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from harness.plan.run import Run
 from harness.workloads import Flow
@@ -25,6 +27,13 @@ from host_agents.registry import Protocol
 # Largest number of senders to one receiver that feedback can limit. With DCQCN, 24 that start
 # together and send 10 MB each had 17 MB in the queue, and 32 had 218 MB.
 _HELD_BACK = 16
+
+
+class WaitingPackets(NamedTuple):
+    """Largest number of waiting packets at a time: as expected, and if no sender reacts to feedback."""
+
+    expected: int
+    most: int
 
 
 @dataclass(frozen=True)
@@ -51,20 +60,20 @@ class Waiting:
         self._packet_ns = packet_ns  # time of a packet on each host's link
         self._openings: dict[tuple[str, int], _Opening | None] = {}  # by protocol and rate of the sender's link
 
-    def most_packets(self, flows: Iterable[tuple[float, Flow, int]], independent: bool) -> int:
-        """Return the largest number of waiting packets, for flows with starts and numbers of packets.
+    def packets(self, flows: Iterable[tuple[float, Flow, int]], independent: bool) -> WaitingPackets:
+        """Return the largest numbers of waiting packets, for flows with starts and numbers of packets.
 
         Dependent flows start after others are done, which slow links between switches delay.
         """
         begun = [] if self._run.program_parameters.limits_queues else self._begun(flows)
         if not begun:
-            return 0
+            return WaitingPackets(0, 0)
         links = SlowLinks(self._run, self._packet_ns)
-        receivers = [links.receiver(one.sent.destination) for one in begun]
-        most = self._most_packets(begun, receivers)
-        if not independent:
-            return most
-        return max(most, self._most_packets(begun, links.slowest([one.sent for one in begun])))
+        places = [[links.receiver(one.sent.destination) for one in begun]]
+        if independent:
+            places.append(links.slowest([one.sent for one in begun]))
+        expected, most = (max(self._most_packets(begun, place, react) for place in places) for react in (True, False))
+        return WaitingPackets(expected, max(expected, most))
 
     def _begun(self, flows: Iterable[tuple[float, Flow, int]]) -> list[_Begun]:
         """Return the flows to each receiver that begin before the limit, by their begin."""
@@ -81,8 +90,11 @@ class Waiting:
                 begun += [_Begun(Sent(flow.source, to, count, begin_ns, end_ns), opening) for to in flow.destinations]
         return sorted(begun, key=lambda one: one.sent.begin_ns)
 
-    def _most_packets(self, begun: Sequence[_Begun], bottlenecks: Sequence[Bottleneck]) -> int:
-        """Return the largest number of waiting packets if each flow waits at its bottleneck alone."""
+    def _most_packets(self, begun: Sequence[_Begun], bottlenecks: Sequence[Bottleneck], react: bool) -> int:
+        """Return the largest number of waiting packets if each flow waits at its bottleneck alone.
+
+        With `react`, feedback holds senders back that listen to it.
+        """
         changes: list[tuple[float, float]] = []
         queues: dict[Hashable, _Queue] = {}
         limit_ns = float(self._run.limit_ns)
@@ -93,7 +105,7 @@ class Waiting:
                 queue = queues[bottleneck.key] = _Queue(bottleneck.packets_per_ns, changes.append)
             queue.advance(one.sent.begin_ns)
             sent, opening = float(one.sent.packets), one.opening
-            if opening.held_back and queue.held_back < _HELD_BACK:
+            if react and opening.held_back and queue.held_back < _HELD_BACK:
                 unanswered_ns = 2 * rtt_ns + queue.packets / bottleneck.packets_per_ns
                 sent = min(sent, unanswered_ns / opening.packet_ns)
             queue.add(one.sent.begin_ns + sent * opening.packet_ns, 1 / opening.packet_ns, one.sent.packets - sent)
