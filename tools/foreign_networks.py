@@ -71,10 +71,12 @@ def unpacked(source: Path, folder: Path) -> Path:
             done = subprocess.run(
                 ["git", "-C", str(source), "show", f"HEAD:{name}"], capture_output=True, timeout=60, check=False
             )
-            if done.returncode == 0:  # otherwise it is not in this copy
-                file = folder / name
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_bytes(done.stdout)
+            if done.returncode:
+                click.echo(f"{'absent':10} {name}: not in this copy of the repository")
+                continue
+            file = folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(done.stdout)
     return folder
 
 
