@@ -20,7 +20,7 @@ from host_agents.frames import Frames
 from host_agents.members import Members
 from host_agents.messages import CompletionCallback, DeliveryCallback
 from host_agents.outlet import Group
-from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, TO_SENDER, TO_TRANSPORT
+from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, TO_SENDER, Packet
 from host_agents.port import CLASSES, Port
 from host_agents.qp import GroupQueuePair, QueuePair
 from host_agents.registry import LoadBalancing, Protocol
@@ -440,27 +440,37 @@ class Nic(Port):
             missing = _first_missing_of(frame)
             qp.on_sack(now_ns, psn, missing, (missing + 1) & wire.PSN_MASK, 0, frame, offset)
         else:
-            side = self._opcodes.side(opcode, frame, offset)
-            if side == TO_REACTION_POINT:
-                qp.reaction_point.on_control(now_ns, opcode, frame, offset)
-                qp.limiter.wake(now_ns)
-            elif side == TO_NOTIFICATION_POINT:
-                qp.notification_point.on_control(now_ns, opcode, frame, offset)
-            elif side == TO_SENDER:
-                qp.reaction_point.on_control(now_ns, opcode, frame, offset)
-                qp.on_ack(now_ns, psn, frame[offset], frame, offset)
-            elif side == TO_TRANSPORT:
-                self._receive_wrapped(now_ns, qp, opcode, psn, frame, rest)
-            else:
+            packet = self._opcodes.find(opcode)
+            if packet is None or not packet.fits(frame, offset):
                 self.stats.malformed += 1
+            elif packet.wraps:
+                self._receive_wrapped(now_ns, qp, opcode - packet.opcode, psn, frame, rest - packet.size_bytes)
+            else:
+                self._receive_own(now_ns, qp, packet, opcode, psn, frame, offset)
 
-    def _receive_wrapped(self, now_ns: int, qp: QueuePair, opcode: int, psn: int, frame: bytes, rest: int) -> None:
-        """Handle data that a protocol has wrapped in a packet of its own, whose headers are complete."""
-        packet = self._opcodes.find(opcode)
-        assert packet is not None
-        kind = opcode - packet.opcode
-        payload = rest - packet.size_bytes - (frame[wire.PAD] >> 4 & 3)
-        if not packet.wraps or qp.telemetry or payload < 0 or kind > wire.SEND_ONLY or kind == 3:
+    def _receive_own(
+        self, now_ns: int, qp: QueuePair, packet: Packet, opcode: int, psn: int, frame: bytes, offset: int
+    ) -> None:
+        """Handle a protocol's own control packet, which is complete."""
+        side = packet.side(frame, offset)
+        if side == TO_REACTION_POINT:
+            qp.reaction_point.on_control(now_ns, opcode, frame, offset)
+            qp.limiter.wake(now_ns)
+        elif side == TO_NOTIFICATION_POINT:
+            qp.notification_point.on_control(now_ns, opcode, frame, offset)
+        elif side == TO_SENDER:
+            qp.reaction_point.on_control(now_ns, opcode, frame, offset)
+            qp.on_ack(now_ns, psn, frame[offset], frame, offset)
+        else:
+            self.stats.malformed += 1
+
+    def _receive_wrapped(self, now_ns: int, qp: QueuePair, kind: int, psn: int, frame: bytes, rest: int) -> None:
+        """Handle data of this reliable-connection opcode that a protocol has wrapped in a packet of its own.
+
+        Its headers are complete; `rest` bytes follow them on the wire.
+        """
+        payload = rest - (frame[wire.PAD] >> 4 & 3)
+        if qp.telemetry or payload < 0 or kind > wire.SEND_ONLY or kind == 3:
             self.stats.malformed += 1
             return
         last = kind == wire.SEND_LAST or kind == wire.SEND_ONLY

@@ -87,8 +87,8 @@ class Place:
         self.shift: Final = 8 * end_byte - bit - field.bits
         self.mask: Final = (1 << field.bits) - 1
         self.least: Final = field.least
-        # The eight bytes that end with the field contain all of it, and its value has no sign bit.
-        self._short: Final = field.bits < 64 and end_byte - bit // 8 <= 8
+        self._short: Final = end_byte - bit // 8 <= 8  # the eight bytes that end with the field contain all of it
+        self._mask: i64 = -1 if field.bits == 64 else self.mask if self._short else 0
 
     def get(self, frame: bytes, offset: int) -> int:
         """Return the field's value in a header at `frame[offset]`."""
@@ -96,9 +96,9 @@ class Place:
         if self._short and end >= 8:
             word: i64 = read_i64_be(frame, end - 8)
             shift: i64 = self.shift
-            mask: i64 = self.mask
-            value: int = (word >> shift) & mask
-            return value
+            value: i64 = (word >> shift) & self._mask
+            if value >= 0:  # else the top bit of 64 looks like a sign
+                return value
         return int.from_bytes(frame[offset + self.byte : end], "big") >> self.shift & self.mask
 
 
@@ -304,6 +304,12 @@ class Packet:
         """Return whether the field `reply` marks the packet as a reply."""
         return self._reply is not None and self._reply.get(frame, offset) != 0
 
+    def side(self, frame: bytes, offset: int) -> int:
+        """Return the side that gets the packet, whose headers at `frame[offset]` are complete."""
+        if self.is_reply(frame, offset):
+            return TO_REACTION_POINT if self.to == TO_NOTIFICATION_POINT else TO_NOTIFICATION_POINT
+        return self.to
+
     def decode(self, frame: bytes, offset: int) -> dict[str, int]:
         """Return all fields by name, without those of records.
 
@@ -442,15 +448,3 @@ class Opcodes:
                 if headers.setdefault(header.name, header) is not header:
                     raise PacketError(f"two headers {header.name}, one of {packet.name!r}; expected a name for each")
         return list(headers.values())
-
-    def side(self, opcode: int, frame: bytes, offset: int) -> int:
-        """Return the side that gets the packet with headers at `frame[offset]`.
-
-        -1 if it is unknown or too short.
-        """
-        packet = self._by_opcode[opcode]
-        if packet is None or not packet.fits(frame, offset):
-            return -1
-        if packet.is_reply(frame, offset):
-            return TO_REACTION_POINT if packet.to == TO_NOTIFICATION_POINT else TO_NOTIFICATION_POINT
-        return packet.to

@@ -478,7 +478,6 @@ class Sender(Member):
             usual = self.frames.in_class(usual, limiter.priority)
         at: i64 = (number & self._mask) * ENTRY
         state: i64 = self._entries[at + STATE]
-        payload_bytes: int = state >> PAYLOAD_SHIFT & PAYLOAD_MASK
         place: int = self._entries[at + PLACE]
         again = state & SENT != 0
         message_bytes = self._sending_bytes
@@ -490,14 +489,12 @@ class Sender(Member):
         headers = self.point.data_headers(now_ns, usual, place, message_bytes, alone, again)
         if headers is usual and not again:
             return headers
-        before_bytes: int = state >> WIRE_SHIFT
-        usual_bytes = self._full_wire_bytes
-        if payload_bytes != self._mtu_bytes:
-            usual_bytes = self.frames.data_wire_bytes(payload_bytes)
-        wire_bytes = usual_bytes + len(headers) - len(usual)
-        self.traffic.waiting_bytes += wire_bytes - before_bytes
-        lengths: i64 = wire_bytes - before_bytes
-        self._entries[at + STATE] = state + (lengths << WIRE_SHIFT)
+        more: i64 = len(headers) - len(usual)
+        if again:
+            payload_bytes: int = state >> PAYLOAD_SHIFT & PAYLOAD_MASK
+            more += self.frames.data_wire_bytes(payload_bytes) - (state >> WIRE_SHIFT)
+        self.traffic.waiting_bytes += more
+        self._entries[at + STATE] = state + (more << WIRE_SHIFT)
         return headers
 
     def _earlier_message(self, number: int) -> Message:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.worlds.link import connect, pair
-from host_agents import headers, wire
+from host_agents import headers
 from host_agents.errors import PacketError
 from host_agents.packets import (
     TO_NOTIFICATION_POINT,
@@ -156,13 +156,23 @@ def test_mistakes(declare, message):
 
 
 def test_a_reply_goes_to_the_other_side():
-    run = Opcodes({"mine": (EIGHT, LISTED)})
     frame = bytes(54) + EIGHT.encode()
-    assert run.side(0xE5, frame, 54) == TO_NOTIFICATION_POINT
-    assert run.side(0xE5, bytes(54) + EIGHT.encode(response=1), 54) == TO_REACTION_POINT
-    assert run.side(0xE5, frame[:-1], 54) == -1
-    assert run.side(0xE6, frame, 54) == -1
-    assert Opcodes({"the transport": headers.TRANSPORT}).side(wire.NACK, bytes(54), 54) == TO_TRANSPORT
+    assert EIGHT.side(frame, 54) == TO_NOTIFICATION_POINT
+    assert EIGHT.side(bytes(54) + EIGHT.encode(response=1), 54) == TO_REACTION_POINT
+    assert EIGHT.fits(frame, 54)
+    assert not EIGHT.fits(frame[:-1], 54)
+    assert headers.NACK.side(bytes(54), 54) == TO_TRANSPORT
+
+
+@pytest.mark.parametrize("value", [0, 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1])
+@pytest.mark.parametrize("bits", [63, 64])
+def test_the_longest_fields_that_one_read_gets(bits, value):
+    rest = (Field("rest", 64 - bits),) if bits < 64 else ()
+    header = Header("long", (*rest, Field("value", bits)))
+    value %= 2**bits
+    frame = bytes(54) + header.encode({"value": value})
+    assert header.places["value"].get(frame, 54) == value
+    assert header.places["value"].get(frame[54:], 0) == value
 
 
 def clashing(name: str, *packets: Packet) -> ProtocolInfo:
