@@ -111,33 +111,14 @@ class HashGet(ir.ExternOperation):
 class ConfigurableHashGet(ir.ExternOperation):
     """A HashGet of `bits` bits of the hash `hash`, unless the control plane has configured it otherwise."""
 
-    hash: str
-    target: ir.Place
-    calculation: ir.Calculation
-    shift: int
-    bits: int
+    hash: str = field(metadata=ir.named("extern"))
+    target: ir.Place = field(metadata=ir.WRITTEN)
+    calculation: ir.Calculation = field(metadata=ir.CALCULATION)
+    shift: int = field(metadata=ir.number(ir.Bits(8)))
+    bits: int = field(metadata=ir.number(ir.Bits(8)))
     span: int | None = None
     primitive = "_Hash_get_configurable"
     effects = ir.NOTHING
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return tuple(self.calculation.inputs)
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        shift, bits = (ir.Const(each, ir.Bits(8)) for each in (self.shift, self.bits))
-        calculation = ir.Named("calculation", self.calculation.name)
-        return [ir.Named("extern", self.hash), self.target, calculation, shift, bits]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> ConfigurableHashGet:
-        name, place, made = arguments.name(), arguments.place(), arguments.calculation()
-        return cls(name, place, made, arguments.number(), arguments.number(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         em, place, cell = to.em, to.x.place(self.target), to.program.object(self.hash).cell("0")
