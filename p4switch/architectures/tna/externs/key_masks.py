@@ -7,7 +7,7 @@ key and from its highest part on.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from p4switch import ir
@@ -19,7 +19,6 @@ from p4switch.compiler.midend import fold
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.bmv2.arguments import Arguments
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
@@ -33,28 +32,12 @@ PART_BITS = 64
 class ReadKeyMask(ir.ExternOperation):
     """`target` is set to the mask of a part of a key."""
 
-    masks: str
-    cell: int
-    target: ir.Place
+    masks: str = field(metadata=ir.named("extern"))
+    cell: int = field(metadata=ir.number(ir.Bits(8)))
+    target: ir.Place = field(metadata=ir.WRITTEN)
     span: int | None = None
     primitive = "_KeyMasks_read"
     effects = ir.NOTHING
-
-    @property
-    def reads(self) -> tuple[ir.Read, ...]:
-        return ()
-
-    @property
-    def writes(self) -> tuple[ir.Written, ...]:
-        return (self.target,)
-
-    @property
-    def arguments(self) -> list[ir.Argument]:
-        return [ir.Named("extern", self.masks), ir.Const(self.cell, ir.Bits(8)), self.target]
-
-    @classmethod
-    def read(cls, arguments: Arguments) -> ReadKeyMask:
-        return cls(arguments.name(), arguments.number(), arguments.place(), arguments.span)
 
     def emit(self, to: Statements) -> None:
         cell = to.program.object(self.masks).cell(str(self.cell))
