@@ -133,24 +133,23 @@ class ScheduleTraffic(Traffic):
     """Traffic that carries a schedule out; `hosts` are those of the ranks."""
 
     def __init__(self, schedule: Schedule, hosts: Sequence[int]) -> None:
-        self._operations = schedule.operations
+        self._operations = operations = schedule.operations
         self._hosts = hosts
-        self._missing = [len(one.requires) + len(one.follows) for one in self._operations]
-        self._ready_ns = [0] * len(self._operations)
-        self._ended_ns = [-1] * len(self._operations)
+        self._missing = [len(one.requires) + len(one.follows) for one in operations]
+        self._ready_ns = [0] * len(operations)
+        self._ended_ns = [-1] * len(operations)
         self._after_end: dict[int, list[int]] = {}
         self._after_start: dict[int, list[int]] = {}
-        for i, one in enumerate(self._operations):
+        for i, one in enumerate(operations):
             for other in one.requires:
                 self._after_end.setdefault(other, []).append(i)
             for other in one.follows:
                 self._after_start.setdefault(other, []).append(i)
-        operations = self._operations
         self._local = all(
             operations[other].rank == one.rank for one in operations for other in (*one.requires, *one.follows)
         )
         self._choosing = _choosing(operations)
-        self._groups = {step: f"step {step + 1}" for step in {one.step for one in self._operations}}
+        self._groups = {step: f"step {step + 1}" for step in {one.step for one in operations}}
         self._free_ns: defaultdict[tuple[int, int], int] = defaultdict(int)  # processors, by rank and number
         # Non-empty queues by destination and channel. Times of messages that no receive has taken
         # yet:
@@ -234,7 +233,7 @@ class ScheduleTraffic(Traffic):
         """Return the arrival time of the message that a receive takes; None if there is none."""
         there = self._arrived[one.rank]
         channel: _Channel | None = (one.peer, one.tag)
-        if one.rank in self._choosing and ANY in (one.peer, one.tag):
+        if ANY in (one.peer, one.tag):
             fits = [at for at in there if one.peer in (ANY, at[0]) and one.tag in (ANY, at[1])]
             channel = min(fits, key=lambda at: (there[at][0], at), default=None)
         if channel is None or channel not in there:

@@ -57,8 +57,7 @@ class Connection:
 class Details(NamedTuple):
     """Details of flows with one sender and one receiver that other workers did not get.
 
-    They are lists of equal length, which a worker passes on in a tenth of the time of one object
-    for each flow.
+    They are columns, which take less time to pass on than an object for each flow.
     """
 
     sent: list[int]  # completed flows, ...

@@ -156,7 +156,8 @@ class Turns:
                     )
                 self._expect(flow, now_ns)
         session.start_due(now_ns)
-        self._go_on(now_ns)
+        if self._taken:
+            self._go_on(now_ns)
 
     def _note_rest(self) -> None:
         """Process events for which no host is held."""
