@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,11 +30,16 @@ def p4cc(
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
 
 
-def forked(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run `p4cc` in a fork that has imported the modules of all runs: importing takes longer than most runs."""
+def forked(
+    *arguments: str, cwd: Path | None = None, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `p4cc` in a fork that has imported the modules of all runs: importing takes longer than most runs.
+
+    `variables` are added to its environment.
+    """
     with TemporaryDirectory() as folder:
         told = [Path(folder) / "stdout", Path(folder) / "stderr"]
-        process = _FORKING.Process(target=_main, args=(arguments, cwd, *told))
+        process = _FORKING.Process(target=_main, args=(arguments, cwd, variables or {}, *told))
         process.start()
         process.join(_TIMEOUT_S)
         if process.exitcode is None:
@@ -43,9 +49,12 @@ def forked(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProc
         return subprocess.CompletedProcess(arguments, process.exitcode, *(path.read_text() for path in told))
 
 
-def _main(arguments: tuple[str, ...], cwd: Path | None, stdout: Path, stderr: Path) -> None:
+def _main(
+    arguments: tuple[str, ...], cwd: Path | None, variables: Mapping[str, str], stdout: Path, stderr: Path
+) -> None:
     from harness.cli import main
 
+    os.environ.update(variables)
     if cwd is not None:
         os.chdir(cwd)
     for number, path in enumerate((stdout, stderr), 1):
