@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from p4switch import cache
+
 # What the other extras bring is not found.
 WITHOUT = """
 import sys
@@ -28,8 +30,12 @@ RUN = ("run", "incast", "--cc", "dcqcn", "--set", "workload.size_bytes=2000", "-
 
 
 def called(without: tuple[str, ...], *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command with an empty cache, so that the program is compiled."""
-    environment = {**os.environ, "P4CC_CACHE": str(cwd / "cache"), "P4CC_NATIVE": "0"}
+    """Run a command with a cache that has no program, so that it is compiled, but what the C compiler has made."""
+    native, own = cache.root() / "native", cwd / "cache"
+    native.mkdir(parents=True, exist_ok=True)
+    own.mkdir(exist_ok=True)
+    (own / "native").symlink_to(native)
+    environment = {**os.environ, "P4CC_CACHE": str(own), "P4CC_NATIVE": "0"}
     command = [sys.executable, "-c", WITHOUT.format(names=without), *arguments]
     return subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False
