@@ -22,6 +22,7 @@ from p4switch.sources import SOURCE_DIRECTORY
 from tests.e2e.runs import MAIN
 
 ROOT = os.geteuid() == 0
+STF = Path(__file__).parents[1] / "p4switch" / "stf"
 SMALL = ("--set", "topology.hosts=3", "--set", "workload.senders=2", "--set", "workload.size_bytes=20000")
 RUN = ("run", "incast-star", "--cc", "none", *SMALL, "--no-report")  # `report` has a use of its own
 # For each command a use of it that gets far. None: it is in a test of its own.
@@ -44,7 +45,7 @@ USES: dict[str, list[tuple[str, ...]] | None] = {
         (*RUN, "--workers", "2", "--out", "workers"),
     ],
     "shell": None,
-    "stf": [("stf", str(SOURCE_DIRECTORY / "ecn.p4"))],
+    "stf": [("stf", str(STF / "calls.stf"))],
     "sweep": [("sweep", "sweep.toml", "--jobs", "2", "--out", "swept")],
     "switch": None,
     "testgen": [("testgen", str(SOURCE_DIRECTORY / "ecn.p4"), "-o", "generated", "--until", "1")],
