@@ -40,6 +40,10 @@ class Tables:
                 ids["selector", info["name"].partition(".")[2]] = ids["action_profile", profile]
         kinds = ((info, TABLE_KINDS.get(info["table_type"])) for info in every)
         self._tables = {info["id"]: kind(info, ids) for info, kind in kinds if kind is not None}
+        for info in bf_rt["tables"]:
+            for used in info["depends_on"] if info["table_type"].startswith("MatchAction") else ():
+                if used in self._tables:
+                    self._tables[used].scoped_by = self._tables[info["id"]]
         self._learn = {ids["digest", each["name"].partition(".")[2]]: each for each in bf_rt["learn_filters"]}
         self._checked: Any = None
 

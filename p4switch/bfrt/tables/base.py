@@ -58,6 +58,8 @@ class Table(ABC):
         self.name: str = info["name"]
         self.id: int = info["id"]
         self.operations: list[str] = info["supported_operations"]
+        self.scoped_by: Table | None = None
+        """Table whose scope of entries applies to this one, as that of a match table does to its action profile."""
         self._info = info
         self._ids = ids
         self._handles: dict[bytes, int] = {}
@@ -100,7 +102,7 @@ class Table(ABC):
 
         Raises P4RuntimeError (INVALID_ARGUMENT).
         """
-        scope = self.attributes.get(EntryScope.kind)
+        scope = (self.scoped_by or self).attributes.get(EntryScope.kind)
         if pipe != ALL_PIPES and isinstance(scope, EntryScope) and scope.is_symmetric:
             invalid(f"{self.name}: pipe {pipe}; expected {ALL_PIPES:#x}, as entries are those of all pipes")
 

@@ -32,6 +32,7 @@ class SelectorTable(Table):
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)
         self._profile = ids["selector", self.name.partition(".")[2]]
+        self._largest = min(int(self._data[Id.MAX_GROUP_SIZE]["type"]["default_value"]), MOST_MEMBERS)
         self._offsets: dict[int, int] = {}
         """Position of each group on a chip, which is only returned to clients."""
 
@@ -61,7 +62,7 @@ class SelectorTable(Table):
             made.CopyFrom(old)
         if Id.MAX_GROUP_SIZE in given:
             size_field = given[Id.MAX_GROUP_SIZE], self._data[Id.MAX_GROUP_SIZE]
-            made.max_size = self._at_most(MOST_MEMBERS, *size_field)
+            made.max_size = self._at_most(self._largest, *size_field)
         offset = self._offset(given, made.max_size)
         slots: Slots = () if old is None else state.profiles.slots(self._profile, ident)
         if Id.ACTION_MEMBER_ID in given:

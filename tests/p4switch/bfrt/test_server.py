@@ -374,7 +374,7 @@ def test_members_and_groups(bench: Bench, client: Client) -> None:
     assert (found["$ACTION_MEMBER_ID"], found["$MAX_GROUP_SIZE"]) == ([0, 2], 8)
     with pytest.raises(grpc.RpcError) as refused:
         client.write("MODIFY", client.entry("In.groups", group, _MAX_GROUP_SIZE=2**32 - 1))
-    assert "$MAX_GROUP_SIZE 4294967295; expected at most 2147483647" in errors(refused.value)[0][1]
+    assert "$MAX_GROUP_SIZE 4294967295; expected at most 8" in errors(refused.value)[0][1]
     less = client.entry("In.groups", group, _ACTION_MEMBER_ID=[0])
     less.table_flags.mod_del = True
     client.write("MODIFY_INC", less)
@@ -397,6 +397,15 @@ def test_no_packet_goes_to_a_member_that_is_not_active(bench: Bench, client: Cli
     states["_ACTION_MEMBER_STATUS"] = [True, True]
     client.write("MODIFY", client.entry("In.groups", group, **states))
     assert {port for value in range(20) for port, _ in bench.switch.process(1, bytes([8, value]))} == {1, 2}
+
+
+def test_a_group_has_the_selector_s_size_and_its_table_s_pipes(client: Client) -> None:
+    group = {"$SELECTOR_GROUP_ID": 1}
+    client.write("INSERT", client.entry("In.groups", group, _MAX_GROUP_SIZE=8))
+    ((code, message),) = refused(client.write, "MODIFY", client.entry("In.groups", group, _MAX_GROUP_SIZE=9))
+    assert (code, "expected at most 8" in message) == (code_pb2.INVALID_ARGUMENT, True)
+    ((code, message),) = refused(client.write, "MODIFY", client.entry("In.groups", group, _MAX_GROUP_SIZE=4), pipe=0)
+    assert (code, "entries are those of all pipes" in message) == (code_pb2.INVALID_ARGUMENT, True)
 
 
 def test_a_group_gets_another_size(bench: Bench, client: Client) -> None:
