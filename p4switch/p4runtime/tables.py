@@ -454,6 +454,8 @@ class TableStore:
 
     def write_direct_meter(self, kind: int, message: Message) -> Undo:
         """Set a direct meter and return how to undo it."""
+        if kind == _MODIFY and message.table_entry.is_default_action:
+            return self._write_default_meter(self._state(message.table_entry.table_id), message)
         info, entry = self._direct(kind, message.table_entry)
         if info.meter is None:
             invalid(f"{info.name}: the table has no direct meter")
@@ -463,12 +465,21 @@ class TableStore:
         self._set_meter(info, entry, new)
         return lambda: self._set_meter(info, entry, old)
 
+    def _write_default_meter(self, state: _State, message: Message) -> Undo:
+        if state.info.meter is None:
+            invalid(f"{state.info.name}: the table has no direct meter")
+        no_colour_counters(message, "counter_data", state.info.name)
+        new = decode_meter(state.info.meter, message.config, state.info.name) if message.HasField("config") else None
+        old = state.default_meter
+        self._set_default_meter(state, new)
+        return lambda: self._set_default_meter(state, old)
+
     def _direct(self, kind: int, message: Message) -> tuple[Table, Entry]:
         if kind != _MODIFY:
             invalid("direct counters and meters come and go with their table entry; expected MODIFY")
         state = self._state(message.table_id)
         if message.is_default_action:
-            unimplemented(f"{state.info.name}: the default entry has no direct counter or meter")
+            unimplemented(f"{state.info.name}: the default entry has no direct counter")
         entry = state.entries.get(self._key(state.info, message))
         if entry is None:
             not_found(f"{state.info.name}: the entry does not exist")
@@ -488,6 +499,15 @@ class TableStore:
     def read_direct_meters(self, query: Message) -> Iterator[Message | None]:
         """Yield the direct meters that a query selects, and None for each entry that was checked and not selected."""
         no_colour_counters(query, "counter_data", "direct meters")
+        if query.table_entry.is_default_action and query.table_entry.table_id:
+            state = self._state(query.table_entry.table_id)
+            if state.info.meter is not None:
+                message = p4runtime_pb2.DirectMeterEntry()
+                message.table_entry.table_id, message.table_entry.is_default_action = state.info.id, True
+                if state.default_meter is not None:
+                    encode_meter(state.default_meter, message.config)
+                yield message
+                return
         for found in self._direct_selected(query.table_entry, lambda t: t.meter is not None, "meter"):
             if found is None:
                 yield None

@@ -9,6 +9,7 @@ import pytest
 
 from p4switch.bfrt.messages import bfruntime_pb2
 from p4switch.compiler import Compiled
+from p4switch.p4runtime.messages import p4runtime_pb2
 from tests.p4switch.architectures.tofino import compiled
 from tests.p4switch.bfrt.conftest import Bench, Client
 from tests.p4switch.bfrt.test_server import refused
@@ -89,3 +90,19 @@ def test_the_default_entry_has_a_meter(bench: Bench) -> None:
     assert colours(bench, 8, 1) == [RED]
     client.write("RESET", reset)
     assert colours(bench, 8, 4) == [GREEN] * 4
+
+
+def test_p4runtime_sets_the_same_meter_of_the_default_entry(bench: Bench) -> None:
+    table = next(t for t in bench.p4info.tables if t.preamble.name == "In.direct")
+    meter = p4runtime_pb2.DirectMeterEntry()
+    meter.table_entry.table_id, meter.table_entry.is_default_action = table.preamble.id, True
+    query = p4runtime_pb2.Entity(direct_meter_entry=meter)
+    rates = p4runtime_pb2.MeterConfig(cir=0, pir=0, cburst=125, pburst=125)
+    meter.config.CopyFrom(rates)
+    update = p4runtime_pb2.Update(type="MODIFY", entity=p4runtime_pb2.Entity(direct_meter_entry=meter))
+    bench.p4runtime.write([update])
+    assert colours(bench, 8, 3) == [GREEN, GREEN, RED]
+    (found,) = bench.p4runtime.read([query])
+    assert found.direct_meter_entry.config == rates
+    (found,) = bench.client.read(bench.client.entry("In.direct", default=True))
+    assert found["$METER_SPEC_CBS_KBITS"] == 1
