@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from harness.control import programs
 from harness.plan.run import Run
 from harness.plan.traffic_summary import TrafficSummary
@@ -29,11 +31,14 @@ def architecture(run: Run) -> None:
 
 
 def loopback(run: Run) -> None:
-    """Check that no link is at a loopback port.
+    """Check that no link is at a loopback port, and that each of these is named once.
 
     Raises UserError.
     """
-    for port in run.scenario.switch.loopback.ports:
+    ports = run.scenario.switch.loopback.ports
+    if twice := [port for port, count in Counter(ports).items() if count > 1]:
+        raise UserError(f"switch.loopback.ports: {twice[0]} is there more than once")
+    for port in ports:
         for switch in run.topology.switches:
             if there := run.topology.ports[switch.name].get(port):
                 raise UserError(

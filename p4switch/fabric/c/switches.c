@@ -111,8 +111,8 @@ static void env_trace(void *ctx, const p4_trace_event *event)
 void net_env_init(node *at, p4_env *env)
 {
     *env = (p4_env){
-        .ctx = at, .loops = 1, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue, .drop = env_drop,
-        .digest = env_digest, .stop_queue = env_stop_queue, .trace = env_trace,
+        .ctx = at, .loops = 1, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
+        .drop = env_drop, .digest = env_digest, .stop_queue = env_stop_queue, .trace = env_trace,
     };
 }
 

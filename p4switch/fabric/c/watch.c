@@ -169,7 +169,8 @@ static void tell_of_suspects(net *n, const suspects *all)
     EACH_END(n, port) {
         if (!port->tm.xoff)
             continue;
-        far_holder told = {end_of(port), port->tm.xoff, port->node->tm.used_bytes, port->node->tm.headroom_used_bytes, {0}, {0}};
+        const tm_switch *tm = &port->node->tm;
+        far_holder told = {end_of(port), port->tm.xoff, tm->used_bytes, tm->headroom_used_bytes, {0}, {0}};
         for (int j = 0; j < TM_PRIORITIES; j++) {
             told.shared[j] = port->tm.pfc->classes[j].shared;
             told.headroom[j] = port->tm.pfc->classes[j].headroom;

@@ -46,6 +46,11 @@ def test_a_loopback_port_has_no_link() -> None:
         plan("mine", check({**TABLES, "switch": {"loopback": {"ports": [9, 2]}}}), Path())
 
 
+def test_a_loopback_port_is_named_once() -> None:
+    with pytest.raises(UserError, match=r"^switch\.loopback\.ports: 9 is there more than once"):
+        plan("mine", check({**TABLES, "switch": {"loopback": {"ports": [9, 8, 9]}}}), Path())
+
+
 def test_a_loopback_port_is_no_port_of_the_front_panel() -> None:
     chip = {"architecture": "t2na", "loopback": {"ports": [9, 6]}}
     (run, _) = plan("mine", check({**TABLES, "switch": chip}), Path())
