@@ -122,7 +122,7 @@ control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
             if (found && may_go_directly) {
                 queue_bytes.read(direct_bytes, QUEUE_OF(standard_metadata.egress_spec));
                 queue_bytes.read(detour_bytes, QUEUE_OF(detour_port));
-                if (detour_bytes << 1 < direct_bytes) {
+                if (detour_bytes < direct_bytes >> 1) {
                     standard_metadata.egress_spec = detour_port;
                 }
             } else {

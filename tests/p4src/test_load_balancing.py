@@ -239,7 +239,7 @@ DIRECT = (5, 6, 7, 8)
 
 @pytest.mark.parametrize(
     ("direct_bytes", "detour_bytes", "detoured"),
-    [(0, 0, False), (2000, 1000, False), (2001, 1000, True), (1, 0, True), (0, 1 << 31, False)],
+    [(0, 0, False), (2000, 1000, False), (2002, 1000, True), (64, 0, True), (64, 1 << 31, False)],
 )
 def test_ugal_takes_the_detour_where_it_is_under_half_as_long(
     direct_bytes: int, detour_bytes: int, detoured: bool
