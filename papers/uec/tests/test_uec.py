@@ -73,6 +73,25 @@ def test_case_3_messages_on_a_kept_connection(packets: int, simulator_us: float,
     assert ends_us(result)[1] == pytest.approx(simulator_us + longer_us, abs=2 * LINKS / 1e3)
 
 
+RECORDED = {  # the last flow's end in us, and the packets sent again, with the simulator's seed
+    "both directions": (176.804, 0),
+    "both directions, RCCC": (178.18, 0),
+    "both directions, both": (178.18, 0),
+    "two late flows": (221.731, 80),
+    "two late flows, RCCC": (217.08, 48),
+    "two late flows, both": (217.555, 49),
+}
+
+
+@pytest.mark.parametrize("variant", RECORDED)
+def test_cases_recorded_with_one_seed(variant: str) -> None:
+    """The time agrees within 1%, since hardly anything in these cases is chance."""
+    simulator_us, again = RECORDED[variant]
+    result = cases()[variant]
+    assert ends_us(result)[1] == pytest.approx(simulator_us, rel=0.01)
+    assert again / 1.5 <= result.summary["retransmitted"] <= 1.5 * again
+
+
 # us: bytes, of the simulator's first flow with seed 13.
 TRAJECTORY = {20: 262_926, 40: 213_842, 60: 173_774, 80: 174_490, 100: 165_752, 120: 151_449, 141: 137_417}
 TRAJECTORY |= {161: 140_198, 200: 144_040, 240: 147_409, 281: 150_221}
