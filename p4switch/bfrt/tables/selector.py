@@ -163,6 +163,7 @@ class GetMemberTable(AnyPipe):
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)
         self._profile = ids["selector", self.name.partition(".")[2].removesuffix("_get_member")]
+        self._all = p4runtime_pb2.ActionProfileGroup(action_profile_id=self._profile)
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
         """Refuse entries, because the table can only be read."""
@@ -179,8 +180,8 @@ class GetMemberTable(AnyPipe):
             number(given.get(info["id"], b""), width_of(info), f"{self.name}: {info['name']}")
             for info in self._info["key"]
         )
-        query = p4runtime_pb2.ActionProfileGroup(action_profile_id=self._profile, group_id=to_p4(group))
-        if not read_p4(state, "action_profile_group", query):
+        ids = {each.group_id for each in read_p4(state, "action_profile_group", self._all)}
+        if to_p4(group) not in ids:
             not_found(f"{self.name}: group {group} does not exist")
         active = [member for member, on in state.profiles.slots(self._profile, to_p4(group)) if on]
         if not active:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+import grpc
 import pytest
 
 from p4switch.architectures.tna.externs.hash import Hash
@@ -16,7 +17,7 @@ from p4switch.compiler import Compiled
 from p4switch.engine import objects
 from p4switch.p4runtime.messages import code_pb2
 from tests.p4switch.architectures.tofino import compiled
-from tests.p4switch.bfrt.conftest import Bench, Client
+from tests.p4switch.bfrt.conftest import Bench, Client, errors
 from tests.p4switch.bfrt.test_server import refused
 
 INGRESS = """
@@ -162,6 +163,10 @@ def test_the_member_of_a_group_for_a_hash(bench: Bench) -> None:
         key = {"$SELECTOR_GROUP_ID": 1, "hash_value": CRCS["crc16"].of(bytes([value]))}
         (found,) = client.read(client.entry("In.groups_get_member", key))
         assert found["$ACTION_MEMBER_ID"] == bench.switch.process(1, bytes([7, value]))[0][0]
+    for group in (2, (1 << 64) - 1):
+        with pytest.raises(grpc.RpcError) as raised:
+            client.read(client.entry("In.groups_get_member", {"$SELECTOR_GROUP_ID": group, "hash_value": 0}))
+        assert f"group {group} does not exist" in errors(raised.value)[0][1]
 
 
 @pytest.mark.parametrize("seed", range(30))
