@@ -100,13 +100,13 @@ class Frames:
         if self._templates_in_class is None:
             self._templates_in_class = {}
         known = self._templates_in_class.setdefault(priority, {})
-        found = known.get(template)
-        if found is None:
+        in_other_class = known.get(template)
+        if in_other_class is None:
             changed = bytearray(template)
             changed[wire.TOS] = 8 * priority << 2 | self._ecn
-            found = wire.checksummed(changed)
-            known[template] = found
-        return found
+            in_other_class = wire.checksummed(changed)
+            known[template] = in_other_class
+        return in_other_class
 
     def ack(self, psn: int, syndrome: int, messages: int, body: bytes, marked: bool, frame: bytes) -> bytes:
         """Return an ACK or NAK for the data packet `frame`, which echoes its INT shim, entropy and ECN mark.

@@ -473,7 +473,7 @@ class QueuePair(Connection):
             feedback.int_hops = 0
         # From packets that are answered because they were late, a load balancer would learn only
         # the slowest paths.
-        if sender.balanced and not feedback.late:
+        if sender.balanced and not feedback.unsolicited:
             sender.load_balancer.on_ack(now_ns, feedback.entropy, feedback.marked)
         sender.point.on_ack(feedback)
 

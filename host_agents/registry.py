@@ -319,8 +319,8 @@ def _model(cls: type[Any]) -> type[pydantic.BaseModel]:
         f.name: (hints[f.name], pydantic.Field(default=f.default, **_limits(hints[f.name], f.metadata)))
         for f in dataclasses.fields(cls)
     }
-    made: type[pydantic.BaseModel] = pydantic.create_model(cls.__name__, **fields)
-    return made
+    model: type[pydantic.BaseModel] = pydantic.create_model(cls.__name__, **fields)
+    return model
 
 
 def _build(owner: str, cls: type[Any], values: Mapping[str, Any]) -> Any:

@@ -193,7 +193,7 @@ class Sender(Member):
         return self.unacked + delta
 
     def identify(self, now_ns: int, number: int, first_missing: int, feedback: Feedback) -> None:
-        """Fill in the feedback on packet `number` before it is settled: order, RTT, flags resent and late.
+        """Fill in the feedback on packet `number` before it is settled: order, RTT, flags resent and unsolicited.
 
         All packets before `first_missing` have arrived.
 
@@ -205,7 +205,7 @@ class Sender(Member):
         feedback.order = self.acked_order
         feedback.rtt_ns = -1
         feedback.resent = False
-        feedback.late = number == first_missing
+        feedback.unsolicited = number == first_missing
         if number == self.probe_number:
             feedback.rtt_ns = now_ns - self.probe_sent_ns
         if self.unacked <= number < self.fresh and number != first_missing:
@@ -220,7 +220,7 @@ class Sender(Member):
             if self._counted or early or state & ACK_REQUEST != 0:
                 feedback.rtt_ns = now_ns - sent_ns
             elif not self._answered_early:
-                feedback.late = number + 1 < first_missing
+                feedback.unsolicited = number + 1 < first_missing
             feedback.resent = state & AGAIN != 0
 
     def on_ack(self, now_ns: int, number: int) -> int:

@@ -86,11 +86,11 @@ class Plots:
         return axes
 
     def _comparison(self) -> Comparison:
-        found = compare([run._kept for run in self._results])
-        if len(found) != 1:
-            names = ", ".join(each.scenario for each in found)
-            raise UserError(f"results: they are of {len(found)} scenarios; expected select(scenario=) of {names}")
-        return found[0]
+        comparisons = compare([run._kept for run in self._results])
+        if len(comparisons) != 1:
+            names = ", ".join(each.scenario for each in comparisons)
+            raise UserError(f"results: they are of {len(comparisons)} scenarios; expected select(scenario=) of {names}")
+        return comparisons[0]
 
 
 def _series(run: Result, table: str, column: str, where: Mapping[str, object]) -> Iterator[tuple[str, pd.DataFrame]]:

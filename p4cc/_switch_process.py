@@ -81,11 +81,11 @@ class SwitchOnWires:
             with contextlib.suppress(OSError):
                 Path(f"/proc/sys/net/ipv6/conf/{end}/disable_ipv6").write_text("1")
             _ip("link", "set", end, "up", "mtu", str(_MTU_BYTES))
-        made = stack.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
-        made.bind((far, 0))
-        made.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
-        made.setsockopt(_SOL_PACKET, _AUXDATA, 1)
-        self._sockets[port] = made
+        far_socket = stack.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
+        far_socket.bind((far, 0))
+        far_socket.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
+        far_socket.setsockopt(_SOL_PACKET, _AUXDATA, 1)
+        self._sockets[port] = far_socket
 
     def _command(self, device_id: int, names: dict[int, str], address: str, folder: Path) -> list[str]:
         if self.thrift_port is not None:
@@ -128,14 +128,14 @@ class SwitchOnWires:
             self._sockets[port].send(frame)
         except OSError as error:
             raise UserError(f"port {port}: a frame of {len(frame)} bytes: {error.strerror}") from None
-        found: list[tuple[int, bytes]] = []
+        frames: list[tuple[int, bytes]] = []
         patience = _FIRST_S
         while ready := select.select(list(self._sockets.values()), [], [], patience)[0]:
-            found += [(number, _receive(one)) for number, one in self._sockets.items() if one in ready]
+            frames += [(number, _receive(one)) for number, one in self._sockets.items() if one in ready]
             patience = _QUIET_S
-        return sorted(found, key=lambda output: output[0])
+        return sorted(frames, key=lambda output: output[0])
 
-    def told(self, frames: int) -> list[Event]:
+    def events(self, frames: int) -> list[Event]:
         """Return the events of the packet of the last `send`, which made `frames` frames leave.
 
         There are none for BMv2. The switch writes events asynchronously. It writes none for a

@@ -44,13 +44,13 @@ class CommandError(subprocess.CalledProcessError):
     """A command on a host has failed; the error's text contains its output on stderr."""
 
     @property
-    def told(self) -> str:
+    def reason(self) -> str:
         """End of its output on stderr."""
         return (self.stderr or "").strip()[-_MOST_TOLD:]
 
     def __str__(self) -> str:
         text = super().__str__()
-        return f"{text.removesuffix('.')}: {self.told}" if self.told else text
+        return f"{text.removesuffix('.')}: {self.reason}" if self.reason else text
 
 
 class Network:
@@ -152,7 +152,7 @@ class Network:
         try:
             self._run(host, command, _TC_S)
         except CommandError as error:
-            raise UserError(f"host {host}: cannot hold its link to {rate_bps} b/s: {error.told}") from None
+            raise UserError(f"host {host}: cannot hold its link to {rate_bps} b/s: {error.reason}") from None
 
     def _view(self, switch: TopologySwitch) -> SwitchView:
         view = controller.switch_view(self.topology, switch, controller.Settings(seed=self._seed))
@@ -296,8 +296,8 @@ class Network:
         node = self._node(name)
         if name in self.topology.host_by_name:
             raise UserError(f"{name!r} is a host; expected a switch")
-        found: P4Switch = node
-        return found
+        switch: P4Switch = node
+        return switch
 
     def _node(self, name: str) -> Any:
         self._up()

@@ -132,8 +132,8 @@ class Result:
     def _repr_html_(self) -> str:
         """Return the run's name and findings, and the first rows of its flows, for a notebook."""
         with damage_named([self._kept]):
-            found = "".join(f"<li>{escape(line)}</li>" for line in findings_of([self._kept]))
-        return f"<p>{escape(self.name)}</p><ul>{found}</ul>{self.flows.to_html(max_rows=_ROWS_SHOWN)}"
+            findings = "".join(f"<li>{escape(line)}</li>" for line in findings_of([self._kept]))
+        return f"<p>{escape(self.name)}</p><ul>{findings}</ul>{self.flows.to_html(max_rows=_ROWS_SHOWN)}"
 
     def __repr__(self) -> str:
         return f"<Result {self.name}: {delivered(self.summary)} in {self.summary['end_ns'] / 1e3:,.0f} us>"
@@ -211,16 +211,16 @@ class Results(Sequence[Result]):
         UserError
             If there are none or several.
         """
-        found = self.select(**wanted)
-        if len(found) > 1:
+        runs = self.select(**wanted)
+        if len(runs) > 1:
             what = f"have {_words(wanted)}" if wanted else "are there"
-            raise UserError(f"results: {len(found)} runs {what}; expected values that one of {found._names()} has")
-        return found[0]
+            raise UserError(f"results: {len(runs)} runs {what}; expected values that one of {runs._names()} has")
+        return runs[0]
 
     def _selection(self, runs: Sequence[Result]) -> Results:
-        found = Results(runs, self.folder, self._temporary)
-        found._selected = True
-        return found
+        selection = Results(runs, self.folder, self._temporary)
+        selection._selected = True
+        return selection
 
     def _names(self) -> str:
         return ", ".join(run.name for run in self._runs)

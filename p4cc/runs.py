@@ -129,11 +129,11 @@ def run(
                 deque(done, maxlen=0)
         stored.note_order(target, [one.label for one in runs])
     place = Path(out) if out is not None else target
-    found = Results([Result(stored.load(place / one.label)) for one in runs], place, temporary)
-    for kept in found:
+    results = Results([Result(stored.load(place / one.label)) for one in runs], place, temporary)
+    for kept in results:
         if how.trace is not None and (empty := how.trace.empty(kept.folder, kept.summary["end_ns"])):
             warnings.warn(f"{kept.name}: {empty}", stacklevel=2)
-    return _checked(found, strict)
+    return _checked(results, strict)
 
 
 def load(folder: str | PathLike[str], *, extensions: Sequence[str | PathLike[str]] = ()) -> Results:
@@ -159,10 +159,10 @@ def load(folder: str | PathLike[str], *, extensions: Sequence[str | PathLike[str
     """
     for file in extensions:
         load_extension(Path(file))
-    found = stored.load_all(Path(folder))
-    for line in dict.fromkeys(line for kept in found for line in kept.load_extensions()):
+    kept_results = stored.load_all(Path(folder))
+    for line in dict.fromkeys(line for kept in kept_results for line in kept.load_extensions()):
         warnings.warn(line, stacklevel=2)
-    return Results([Result(kept) for kept in found], Path(folder))
+    return Results([Result(kept) for kept in kept_results], Path(folder))
 
 
 def sweep(
@@ -206,10 +206,10 @@ def sweep(
         For failures with `strict`.
     """
     if isinstance(file, Mapping):
-        found, folder = sweeps.sweep_of(file, Path.cwd()), Path.cwd()
+        loaded, folder = sweeps.sweep_of(file, Path.cwd()), Path.cwd()
     else:
-        found, folder = sweeps.load(str(file))
-    points = sweeps.points(found, folder, anchored(_nested(set or {}), Path.cwd()))
+        loaded, folder = sweeps.load(str(file))
+    points = sweeps.points(loaded, folder, anchored(_nested(set or {}), Path.cwd()))
     tell_interpreted(*zip(*(point.portable.names for point in points), strict=True))
     with _target(out) as (target, temporary):
         wanted = [(point.portable, target / point.folder_name) for point in points]
@@ -311,11 +311,11 @@ def _target(out: str | PathLike[str] | None) -> Iterator[tuple[Path, TemporaryDi
             yield folder, None
 
 
-def _checked(found: Results, strict: bool) -> Results:
-    failed = [*found.failed, *(f"{run.name}: {run.unfinished}" for run in found if run.unfinished)]
-    failed += [f"{run.name}: {doubt}" for run in found if (doubt := not_kept_up(run.summary))]
+def _checked(results: Results, strict: bool) -> Results:
+    failed = [*results.failed, *(f"{run.name}: {run.unfinished}" for run in results if run.unfinished)]
+    failed += [f"{run.name}: {doubt}" for run in results if (doubt := not_kept_up(run.summary))]
     if failed and strict:
         raise CheckError("; ".join(failed))
     for line in failed:
         warnings.warn(line, stacklevel=3)
-    return found
+    return results

@@ -97,10 +97,10 @@ class Packets(list[Output]):
         """
         wrong: list[str] = []
         for number, ((port, frame), output) in enumerate(zip(expected, self, strict=False)):
-            found = output.differences(frame, mask)
+            differences = output.differences(frame, mask)
             if port != output.port:
-                found.insert(0, f"expected at port {port}, got at port {output.port}")
-            wrong += [f"packet {number}: {line}" for line in found]
+                differences.insert(0, f"expected at port {port}, got at port {output.port}")
+            wrong += [f"packet {number}: {line}" for line in differences]
         if len(expected) != len(self):
             ports = ", ".join(str(output.port) for output in self) or "none"
             wrong.append(f"expected {len(expected)} packets, got {len(self)} (ports: {ports})")
@@ -170,12 +170,12 @@ class Switch(Control):
         switch: Kind = "builtin",
         ports: Sequence[int] = tuple(range(8)),
     ) -> None:
-        made = compiled(program)
+        compiled_program = compiled(program)
         self._wires: SwitchOnWires | None = None
         self._digests: list[tuple[int, bytes]] = []
         client: Any
         if switch == "builtin":
-            self._traced = build_traced(made.program)
+            self._traced = build_traced(compiled_program.program)
             self._decoder = Decoder(self._traced)
             self._switch = load().Switch(
                 str(self._traced.library), device_id=device_id, seed=seed, tick_ns=tick_ns
@@ -186,12 +186,12 @@ class Switch(Control):
         else:
             self._wires = SwitchOnWires(switch, device_id, ports)
             client = self._wires.client
-        known = controller.Program(made.p4info, json.dumps(made.json).encode())
+        known = controller.Program(compiled_program.p4info, json.dumps(compiled_program.json).encode())
         super().__init__(client, known)
         try:
             controller.program_switch(client, known, entries)
             if self._wires is not None:
-                _digests.subscribe(self._wires.client, made.p4info)
+                _digests.subscribe(self._wires.client, compiled_program.p4info)
         except BaseException:
             self.close()
             raise
@@ -225,7 +225,7 @@ class Switch(Control):
         port, frame, now = _arguments(packet, now, named)
         if self._wires is not None:
             left = self._wires.send(port, frame)
-            trace = Trace(self._wires.told(len(left)))
+            trace = Trace(self._wires.events(len(left)))
             return Packets(_with_layouts(left, trace), lambda: trace)
         before = self._switch.passed()
         sent = self._switch.process(port, frame, now)
@@ -276,9 +276,9 @@ class Switch(Control):
         """
         if (port := self._thrift_port) is None:
             return super().register(name, indices)
-        found = self._found("register", name)
-        cells = bmv2_process.register(port, found.name)
-        return [found.number(cells[self._checked(found, index)]) for index in indices or range(found.size)]
+        info = self._found("register", name)
+        cells = bmv2_process.register(port, info.name)
+        return [info.number(cells[self._checked(info, index)]) for index in indices or range(info.size)]
 
     def set_register(self, name: str, index: int, value: int) -> None:
         """Write one cell of a register.
@@ -300,10 +300,10 @@ class Switch(Control):
         if (port := self._thrift_port) is None:
             super().set_register(name, index, value)
             return
-        found = self._found("register", name)
-        if not 0 <= value < 1 << found.bits:
-            raise UserError(f"register {name!r}, cell {index}: expected a value of {found.bits} bits, got {value}")
-        bmv2_process.set_register(port, found.name, self._checked(found, index), value)
+        info = self._found("register", name)
+        if not 0 <= value < 1 << info.bits:
+            raise UserError(f"register {name!r}, cell {index}: expected a value of {info.bits} bits, got {value}")
+        bmv2_process.set_register(port, info.name, self._checked(info, index), value)
 
     @property
     def _thrift_port(self) -> int | None:
@@ -376,11 +376,11 @@ class Switch(Control):
         """Name and fields of the digests since the last call."""
         if self._wires is not None:
             return list(_digests.taken(self._wires.client, self._known.p4info))
-        found = []
+        decoded = []
         for ident, data in self._switch.digests():
             name, fields = self._decoder.digest(ident, data)
-            found.append((name, {field.name: field.value for field in fields}))
-        return found
+            decoded.append((name, {field.name: field.value for field in fields}))
+        return decoded
 
 
 def _with_layouts(left: Iterable[tuple[int, bytes]], trace: Trace) -> Iterator[Output]:
@@ -388,9 +388,9 @@ def _with_layouts(left: Iterable[tuple[int, bytes]], trace: Trace) -> Iterator[O
     known = [(event.port, event.frame, layout) for event, layout in layouts(trace)]
     for port, frame in left:
         output = Output(port, frame)
-        if (found := next((one for one in known if one[:2] == (port, frame)), None)) is not None:
-            known.remove(found)
-            output.layout = found[2]
+        if (traced := next((one for one in known if one[:2] == (port, frame)), None)) is not None:
+            known.remove(traced)
+            output.layout = traced[2]
         yield output
 
 

@@ -33,14 +33,14 @@ class Table:
         self._client = client
         self._known = known
         tables = {key: t for t in known.p4info.tables for key in (t.preamble.name, t.preamble.alias)}
-        found = tables.get(name) or _by_suffix(name, tables)
-        if found is None:
+        table = tables.get(name) or _by_suffix(name, tables)
+        if table is None:
             raise UserError(f"no table {name!r}; {suggest(name, {t.preamble.alias for t in known.p4info.tables})}")
-        self._info: Message = found
-        self.name: str = found.preamble.alias
-        self._fields = {f.name: f for f in found.match_fields}
+        self._info: Message = table
+        self.name: str = table.preamble.alias
+        self._fields = {f.name: f for f in table.match_fields}
         of_id = {a.preamble.id: a for a in known.p4info.actions}
-        self._actions = {of_id[ref.id].preamble.alias: of_id[ref.id] for ref in found.action_refs}
+        self._actions = {of_id[ref.id].preamble.alias: of_id[ref.id] for ref in table.action_refs}
 
     def add(
         self,
@@ -146,10 +146,10 @@ class Table:
         query = p4runtime_pb2.Entity()
         query.table_entry.table_id = self._info.preamble.id
         try:
-            found = [e for e in self._client.read([query]) if not e.table_entry.is_const]
+            entries = [e for e in self._client.read([query]) if not e.table_entry.is_const]
         except P4RuntimeError as error:
             raise UserError(f"table {self.name}: {error}") from None
-        self._send([p4runtime_pb2.Update(type=p4runtime_pb2.Update.DELETE, entity=entity) for entity in found])
+        self._send([p4runtime_pb2.Update(type=p4runtime_pb2.Update.DELETE, entity=entity) for entity in entries])
 
     def __len__(self) -> int:
         """Return the number of entries."""
@@ -183,10 +183,10 @@ class Table:
         return {p.name for p in self._found_action(action).params}
 
     def _found_action(self, name: str) -> Message:
-        found = self._actions.get(name) or _by_suffix(name, self._actions)
-        if found is None:
+        action = self._actions.get(name) or _by_suffix(name, self._actions)
+        if action is None:
             raise UserError(f"table {self.name}: no action {name!r}; {suggest(name, self._actions)}")
-        return found
+        return action
 
     def _action(self, name: str, params: Mapping[str, Any]) -> Action:
         info = self._found_action(name)
@@ -199,16 +199,16 @@ class Table:
         return Action(info.preamble.alias, {key: number(value) for key, value in params.items()})
 
     def _matches(self, values: Mapping[str, Any]) -> dict[str, Match]:
-        found: dict[str, Match] = {}
+        matches: dict[str, Match] = {}
         for name, value in values.items():
             field = self._fields.get(name) or _by_suffix(name, self._fields)
             if field is None:
                 known = {key.rpartition(".")[2] for key in self._fields}
                 raise UserError(f"table {self.name}: no key {name!r}; {suggest(name, known)}")
-            made = _match(field, value, f"table {self.name}, key {name}")
-            if made is not None:
-                found[field.name] = made
-        return found
+            match = _match(field, value, f"table {self.name}, key {name}")
+            if match is not None:
+                matches[field.name] = match
+        return matches
 
     def _updates(self, kind: int, entry: TableEntry) -> list[Message]:
         updates: list[Message] = self._known.updates(entry)
@@ -229,8 +229,8 @@ class Table:
 
 def _by_suffix(name: str, known: Mapping[str, Any]) -> Any:
     """Return the only value whose name ends in `.name`; None if there are none or several."""
-    found = {id(value): value for key, value in known.items() if key.endswith(f".{name}")}
-    return next(iter(found.values())) if len(found) == 1 else None
+    candidates = {id(value): value for key, value in known.items() if key.endswith(f".{name}")}
+    return next(iter(candidates.values())) if len(candidates) == 1 else None
 
 
 def number(value: Any) -> int:
@@ -283,7 +283,7 @@ def _pair(value: Any) -> tuple[Any, Any]:
         return value[0], value[1]
     if isinstance(value, str):
         for sign in ("&&&", ".."):
-            first, found, second = value.partition(sign)
-            if found:
+            first, separator, second = value.partition(sign)
+            if separator:
                 return first.strip(), second.strip()
     return value, None

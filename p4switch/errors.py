@@ -107,16 +107,16 @@ def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        mistakes = dict.fromkeys(_mistake(one, model, where) for one in found if not _is_of_its_items(one, found))
+        errors = error.errors(include_url=False)
+        mistakes = dict.fromkeys(_mistake(one, model, where) for one in errors if not _is_of_its_items(one, errors))
         raise UserError("; ".join(mistakes)) from None
 
 
-def _is_of_its_items(mistake: Any, found: Sequence[Any]) -> bool:
+def _is_of_its_items(mistake: Any, errors: Sequence[Any]) -> bool:
     """Return whether a list is too short only because invalid items were left out."""
     loc = mistake["loc"]
     return mistake["type"] == "too_short" and any(
-        one["loc"][: len(loc)] == loc and len(one["loc"]) > len(loc) for one in found
+        one["loc"][: len(loc)] == loc and len(one["loc"]) > len(loc) for one in errors
     )
 
 

@@ -46,17 +46,17 @@ class Reference(NamedTuple):
 
 def reference(text: str, folder: Path) -> Reference | None:
     """Return `text` as a reference, relative to `folder`; None if it is a plain name."""
-    found = _REFERENCE.fullmatch(text)
-    if found is None:
+    match = _REFERENCE.fullmatch(text)
+    if match is None:
         return None
-    file = (folder / Path(found["file"]).expanduser()).resolve()
-    return Reference(file, found["name"], found["added"] or "")
+    file = (folder / Path(match["file"]).expanduser()).resolve()
+    return Reference(file, match["name"], match["added"] or "")
 
 
 def readable(value: object) -> object:
     """Return a reference without its path, and any other text unchanged."""
-    found = reference(value, Path()) if isinstance(value, str) else None
-    return value if found is None else (found.name or found.file.stem) + found.added
+    parsed = reference(value, Path()) if isinstance(value, str) else None
+    return value if parsed is None else (parsed.name or parsed.file.stem) + parsed.added
 
 
 def name_of(registry: Registry[Any], wanted: Reference) -> str:

@@ -67,14 +67,14 @@ def whole(where: str, word: str, what: str = "a number", most: int = _MOST_WHOLE
     """
     if _WHOLE.fullmatch(word) is not None and len(word) <= _MOST_DIGITS and least <= (value := int(word)) < most:
         return value
-    raise UserError(f"{where}: expected {what} from {least} to {most - 1}, got {told(word)}")
+    raise UserError(f"{where}: expected {what} from {least} to {most - 1}, got {shown(word)}")
 
 
 def real(where: str, word: str, what: str) -> float:
     """Return a number that is not negative; it may have a point and an exponent. Raises UserError."""
     value = decimal(word)
     if value is None:
-        raise UserError(f"{where}: expected {what}, got {told(word)}")
+        raise UserError(f"{where}: expected {what}, got {shown(word)}")
     return float(value)
 
 
@@ -83,12 +83,12 @@ def decimal(word: str) -> Decimal | None:
 
     The result is None for other words, and for numbers with more digits or a larger exponent than any sensible one.
     """
-    found = _REAL.fullmatch(word) if len(word) <= _MOST_CHARACTERS else None
-    if found is None or abs(int(found["exponent"] or 0)) > _MOST_EXPONENT:
+    match = _REAL.fullmatch(word) if len(word) <= _MOST_CHARACTERS else None
+    if match is None or abs(int(match["exponent"] or 0)) > _MOST_EXPONENT:
         return None
     return Decimal(word)
 
 
-def told(word: str) -> str:
+def shown(word: str) -> str:
     """Return a word in the form in which errors show it."""
     return repr(word) if len(word) <= _SHOWN else f"{word[:_SHOWN]!r}..."

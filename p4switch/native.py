@@ -90,9 +90,9 @@ def build(
     def produce(target: Path) -> None:
         # Made elsewhere: of a cache that is full, linkers say nothing that is of use.
         with tempfile.TemporaryDirectory(prefix="p4cc-") as beside:
-            made = Path(beside) / target.name
-            _run([*compiler(), *options, *map(str, sources), "-o", str(made), "-lm"], name)
-            shutil.copy(made, target)
+            built = Path(beside) / target.name
+            _run([*compiler(), *options, *map(str, sources), "-o", str(built), "-lm"], name)
+            shutil.copy(built, target)
 
     return cache.cached("native", key, suffix, produce)
 

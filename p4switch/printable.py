@@ -15,8 +15,8 @@ def hidden(text: str) -> str | None:
     These are control characters other than tab and line feed, characters that change the direction of a line, and
     surrogates, which stand for bytes that are not UTF-8.
     """
-    found = _HIDDEN.search(text)
-    return None if found is None else found.group()
+    match = _HIDDEN.search(text)
+    return None if match is None else match.group()
 
 
 def printable(text: str) -> str:

@@ -41,11 +41,11 @@ def with_numbers(tables: Mapping[str, Any], mistakes: Mistakes | None = None) ->
 
     A key with a unit that is none of its own is left out, and among the `mistakes`; without these, raises UserError.
     """
-    found = Mistakes() if mistakes is None else mistakes
-    made = _table(tables, "", found)
+    collected = Mistakes() if mistakes is None else mistakes
+    converted = _table(tables, "", collected)
     if mistakes is None:
-        found.tell()
-    return made
+        collected.tell()
+    return converted
 
 
 def quantity(name: str, text: str, unit: str) -> int:
@@ -66,23 +66,23 @@ def quantity(name: str, text: str, unit: str) -> int:
     if text.isdecimal():
         return int(text)
     units, example = _UNITS[unit]
-    found = _number(text, units, example, name)
-    if not isinstance(found, int) or found < 0:
+    converted = _number(text, units, example, name)
+    if not isinstance(converted, int) or converted < 0:
         raise UserError(f"{name} {text!r}: expected a whole number of {unit}, or a quantity, as in '{example}'")
-    return found
+    return converted
 
 
 def _table(tables: Mapping[str, Any], where: str, mistakes: Mistakes) -> dict[str, Any]:
-    made = {key: _value(key, value, f"{where}.{key}" if where else key, mistakes) for key, value in tables.items()}
-    return {key: value for key, value in made.items() if value is not _WRONG}
+    converted = {key: _value(key, value, f"{where}.{key}" if where else key, mistakes) for key, value in tables.items()}
+    return {key: value for key, value in converted.items() if value is not _WRONG}
 
 
 def _value(key: str, value: Any, where: str, mistakes: Mistakes) -> Any:
     if isinstance(value, Mapping):
         return _table(value, where, mistakes)
     if isinstance(value, list):
-        made = [_value(key, one, f"{where}.{i}", mistakes) for i, one in enumerate(value)]
-        return [one for one in made if one is not _WRONG]
+        converted = [_value(key, one, f"{where}.{i}", mistakes) for i, one in enumerate(value)]
+        return [one for one in converted if one is not _WRONG]
     unit = key.rpartition("_")[2]
     if not isinstance(value, str) or unit not in _UNITS:
         return value
@@ -92,10 +92,10 @@ def _value(key: str, value: Any, where: str, mistakes: Mistakes) -> Any:
 
 def _number(text: str, units: Mapping[str, int | Fraction], example: str, where: str) -> int | float | str:
     """Return a quantity as a number; other texts are kept, because only the reader of the key can check them."""
-    found = _QUANTITY.fullmatch(text.strip())
-    if found is None:
+    match = _QUANTITY.fullmatch(text.strip())
+    if match is None:
         return text
-    number, unit = found[1], found[2].replace("\u03bc", "µ")  # the Greek letter is as good as the sign
+    number, unit = match[1], match[2].replace("\u03bc", "µ")  # the Greek letter is as good as the sign
     if unit not in units:
         raise UserError(f"{where}: no unit {unit!r} here; expected one of {', '.join(units)}, as in '{example}'")
     # Before there is a number: it may have more digits than there is memory.

@@ -121,10 +121,10 @@ class Registry(Generic[Thing]):
 
         Raises UserError.
         """
-        found = self.get(name)
-        if found is None:
-            found = cast(Thing, lookup(self.kind, name, self.all()))
-        return found
+        thing = self.get(name)
+        if thing is None:
+            thing = cast(Thing, lookup(self.kind, name, self.all()))
+        return thing
 
     def get(self, name: str) -> Thing | None:
         """Return the object with that name, if there is one.

@@ -42,15 +42,15 @@ def _study(paper: str, script: Path) -> Target:
 def targets() -> dict[str, list[Target]]:
     """Return the targets of each paper by the name of its room, and those of the reference runs."""
     sweeps, scenarios = papers.files("sweeps"), papers.files("scenarios")
-    made = {REFERENCE: [_p4cc("sweep", name) for name, path in sweeps.items() if not papers.paper_of(path)]}
+    by_paper = {REFERENCE: [_p4cc("sweep", name) for name, path in sweeps.items() if not papers.paper_of(path)]}
     for paper, room in papers.rooms().items():
-        made[paper] = [
+        by_paper[paper] = [
             *(_p4cc("sweep", name) for name, path in sweeps.items() if papers.paper_of(path) == paper),
             *(_p4cc("run", name) for name, path in scenarios.items()
               if papers.paper_of(path) == paper and name not in sweeps),
             *(_study(paper, script) for script in sorted((room / "studies").glob("[!_]*.py"))),
         ]
-    return made
+    return by_paper
 
 
 def chosen(names: Sequence[str], known: Mapping[str, Sequence[Target]]) -> list[Target]:
@@ -62,15 +62,15 @@ def chosen(names: Sequence[str], known: Mapping[str, Sequence[Target]]) -> list[
         For a name that is neither a paper's nor a target's.
     """
     by_name = {target.path.name: target for of_paper in known.values() for target in of_paper}
-    found: list[Target] = []
+    selected: list[Target] = []
     for name in names or known:
         if name in known:
-            found += known[name]
+            selected += known[name]
         elif name in by_name:
-            found.append(by_name[name])
+            selected.append(by_name[name])
         else:
             raise UserError(f"no paper and no target {name!r}; {suggest(name, [*known, *by_name])}")
-    return found
+    return selected
 
 
 @click.command()
@@ -79,10 +79,10 @@ def chosen(names: Sequence[str], known: Mapping[str, Sequence[Target]]) -> list[
 def main(names: tuple[str, ...], only_list: bool) -> None:
     """Make the targets of papers (dart), or single targets (smartt-fig6), in reproduction/."""
     try:
-        found = chosen(names, targets())
+        selected = chosen(names, targets())
     except UserError as error:
         raise click.ClickException(str(error)) from None
-    for target in found:
+    for target in selected:
         if only_list:
             click.echo(target.path)
         elif not target.path.exists():

@@ -71,12 +71,12 @@ def main(mine: Path, expected: Path, include: tuple[Path, ...], define: dict[str
     content = (
         json.loads(mine.read_text()) if mine.suffix == ".json" else compile_program(mine, include, define, arch).bf_rt
     )
-    found = list(differences(_compared(json.loads(expected.read_text())), _compared(content)))
-    for line in found:
+    lines = list(differences(_compared(json.loads(expected.read_text())), _compared(content)))
+    for line in lines:
         print(line)
     tables = len(_compared(content)["tables"])
-    print(f"{tables} tables, {len(found)} differences")
-    sys.exit(1 if found else 0)
+    print(f"{tables} tables, {len(lines)} differences")
+    sys.exit(1 if lines else 0)
 
 
 if __name__ == "__main__":

@@ -30,12 +30,12 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 def programs(folder: Path) -> list[Path]:
     """Return the files that instantiate a package of another architecture than v1model."""
-    found = []
+    files = []
     for path in sorted(folder.rglob("*.p4")):
         text = _COMMENT.sub("", path.read_text(errors="replace"))
         if _MAIN.search(text) and "V1Switch" not in text:
-            found.append(path)
-    return found
+            files.append(path)
+    return files
 
 
 def includes(program: Path, folder: Path) -> list[Path]:

@@ -123,9 +123,9 @@ def make_environment(folder: Path, checkout: Path) -> Path:
     protos = checkout / _BF_RT / "proto"
     where = "import google.rpc, pathlib; print(pathlib.Path(google.rpc.__path__[0]).parent.parent)"
     common = subprocess.run([str(python), "-c", where], check=True, capture_output=True, text=True).stdout.strip()
-    made = [f"--python_out={client}", f"--grpc_python_out={client}"]
+    options = [f"--python_out={client}", f"--grpc_python_out={client}"]
     includes = [f"-I{protos}", f"-I{common}"]
-    subprocess.run([str(python), "-m", "grpc_tools.protoc", *includes, *made, "bfruntime.proto"], check=True)
+    subprocess.run([str(python), "-m", "grpc_tools.protoc", *includes, *options, "bfruntime.proto"], check=True)
     (modules / "sitecustomize.py").write_text(_SHIM)
     (modules / "p4testutils").symlink_to((checkout / _PTF / "ptf-utils").resolve())
     for name in _THRIFT:
@@ -133,8 +133,8 @@ def make_environment(folder: Path, checkout: Path) -> Path:
         module.parent.mkdir(exist_ok=True)
         (module.parent / "__init__.py").touch()
         module.touch()
-    found = [modules, client, *(checkout / _PTF / name for name in ("ptf-utils", "ptf/src", "bf-pktpy"))]
-    (folder / "modules.pth").write_text("\n".join(str(each.resolve()) for each in found))
+    paths = [modules, client, *(checkout / _PTF / name for name in ("ptf-utils", "ptf/src", "bf-pktpy"))]
+    (folder / "modules.pth").write_text("\n".join(str(each.resolve()) for each in paths))
     return python
 
 
@@ -223,15 +223,15 @@ def run_suite(
 
 def verdicts(text: str) -> dict[str, str]:
     """Return PTF's verdict on each test; one that has not ended has failed."""
-    found: dict[str, str] = {}
+    by_test: dict[str, str] = {}
     name = ""
     for line in text.splitlines():
         if begin := _BEGIN.fullmatch(line):
             name = begin[1]
-            found[name] = "ERROR"
+            by_test[name] = "ERROR"
         elif (end := _END.fullmatch(line)) and name:
-            found[name], name = ("ok" if end[1] == "OK" else "FAIL"), ""
-    return found
+            by_test[name], name = ("ok" if end[1] == "OK" else "FAIL"), ""
+    return by_test
 
 
 def _wait_for(switch: subprocess.Popen[bytes], log: Path) -> None:

@@ -106,14 +106,14 @@ def main(
 ) -> None:
     """Print a line for each difference."""
     macros = tuple(map(definition, define))
-    found = 0
+    count = 0
     chosen = list(_programs(paths))
     for program in chosen:
         for line in compare(program, tests, seconds, seed, Options(include_dirs=include, defines=macros)):
-            found += 1
+            count += 1
             click.echo(f"{program.name}: {line}")
-    click.echo(f"{len(chosen)} programs, {found} differences")
-    sys.exit(1 if found else 0)
+    click.echo(f"{len(chosen)} programs, {count} differences")
+    sys.exit(1 if count else 0)
 
 
 if __name__ == "__main__":

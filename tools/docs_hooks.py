@@ -58,5 +58,5 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 def on_post_build(config: Any) -> None:
     """Raise `PluginError` for a page that would load anything from elsewhere."""
     for page in Path(config.site_dir).rglob("*.html"):
-        if found := FROM_ELSEWHERE.search(page.read_text(encoding="utf-8")):
-            raise PluginError(f"{page}: loads from elsewhere: {found.group()}")
+        if match := FROM_ELSEWHERE.search(page.read_text(encoding="utf-8")):
+            raise PluginError(f"{page}: loads from elsewhere: {match.group()}")

@@ -49,8 +49,8 @@ def stages(assembly: str) -> dict[str, int]:
     here: tuple[int, str] | None = None
     for line in assembly.splitlines():
         if not line.startswith(" "):
-            found = _STAGE.match(line)
-            here = (int(found[1]) + 1, found[2]) if found else None
+            match = _STAGE.match(line)
+            here = (int(match[1]) + 1, match[2]) if match else None
         elif here is not None and _CONTENT.match(line):
             last[here[1]] = max(last[here[1]], here[0])
     return dict(last)
@@ -65,9 +65,9 @@ def theirs(program: Path, chip: str, include: tuple[Path, ...], seconds: float) 
             done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=seconds)
         except subprocess.TimeoutExpired:
             return Compiled(None, f"not done after {seconds:g} s")
-        made = sorted(Path(folder).rglob("*.bfa"))
-        if done.returncode == 0 and made:
-            return Compiled(stages(made[0].read_text()))
+        assemblies = sorted(Path(folder).rglob("*.bfa"))
+        if done.returncode == 0 and assemblies:
+            return Compiled(stages(assemblies[0].read_text()))
     said = [line for line in done.stderr.splitlines() if re.search("error: |Bug", line)]
     return Compiled(None, (said or [f"exit status {done.returncode}"])[0].strip())
 

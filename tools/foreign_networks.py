@@ -145,8 +145,8 @@ def tried(case: Case, most_cpu_s: float) -> Outcome:
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always", Doubt)
         outcome = _tried(case, most_cpu_s)
-    told = [outcome.detail, *(str(doubt.message) for doubt in doubts if issubclass(doubt.category, Doubt))]
-    return replace(outcome, detail="; ".join(filter(None, told)))
+    details = [outcome.detail, *(str(doubt.message) for doubt in doubts if issubclass(doubt.category, Doubt))]
+    return replace(outcome, detail="; ".join(filter(None, details)))
 
 
 def _tried(case: Case, most_cpu_s: float) -> Outcome:
@@ -160,22 +160,22 @@ def _tried(case: Case, most_cpu_s: float) -> Outcome:
     try:
         (run,) = plan("foreign", check({"cc": "dcqcn", "record": _RECORD, **case.tables}), Path())
         foreseen = expected(run)
-        found = {
+        measured = {
             "hosts": len(run.topology.hosts),
             "flows": foreseen.flows,
             "cpu_s": round(foreseen.run_s + foreseen.set_up_s, 1),
             "memory_gb": round(foreseen.memory_bytes / 1e9, 2),
         }
-        if found["cpu_s"] > most_cpu_s:
-            return Outcome(case.source, case.file, "planned", **found)
+        if measured["cpu_s"] > most_cpu_s:
+            return Outcome(case.source, case.file, "planned", **measured)
         began = time.process_time()
         recording = maker(How())(run).run()
     except UserError as error:
         return Outcome(case.source, case.file, "refused", detail=str(error).replace(case.source, ""))
     done = sum(flow.completed_ns >= 0 for flow in recording.flows)
-    found |= {"cpu_s": round(time.process_time() - began, 1), "model_us": recording.end_ns / 1e3}
+    measured |= {"cpu_s": round(time.process_time() - began, 1), "model_us": recording.end_ns / 1e3}
     detail = "" if done == len(recording.flows) else f"{done} of {len(recording.flows)} flows done"
-    return Outcome(case.source, case.file, "unfinished" if detail else "ran", detail=detail, **found)
+    return Outcome(case.source, case.file, "unfinished" if detail else "ran", detail=detail, **measured)
 
 
 @click.command()
@@ -194,9 +194,9 @@ def main(sources: tuple[Path, ...], seconds: float, only: tuple[str, ...], json_
                     continue
                 outcome = tried(case, seconds)
                 outcomes.append(outcome)
-                told = f"{outcome.hosts:6,} hosts {outcome.flows:7,} flows {outcome.cpu_s:8.1f} s"
-                told += f" {outcome.memory_gb:6.2f} GB {outcome.model_us:12,.0f} us"
-                click.echo(f"{outcome.verdict:10} {told}  {outcome.file}  {outcome.detail:.200}")
+                costs = f"{outcome.hosts:6,} hosts {outcome.flows:7,} flows {outcome.cpu_s:8.1f} s"
+                costs += f" {outcome.memory_gb:6.2f} GB {outcome.model_us:12,.0f} us"
+                click.echo(f"{outcome.verdict:10} {costs}  {outcome.file}  {outcome.detail:.200}")
     if json_file is not None:
         json_file.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=2) + "\n")
     click.echo(", ".join(f"{count} {verdict}" for verdict, count in Counter(o.verdict for o in outcomes).items()))

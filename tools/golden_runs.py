@@ -89,7 +89,7 @@ def main(out: Path, against: Path | None, jobs: int, only: tuple[str, ...]) -> N
     runs = [run for run in golden_runs() if not only or any(text in run[0] for text in only)]
     out.mkdir(parents=True)
     with ThreadPoolExecutor(jobs) as pool:
-        lines = [line for found in pool.map(lambda run: _carry_out(run, out), runs) for line in found]
+        lines = [line for differences in pool.map(lambda run: _carry_out(run, out), runs) for line in differences]
     (out / "digests.txt").write_text("\n".join(lines) + "\n")
     click.echo(f"{len(runs)} runs, {len(lines)} tables: {out / 'digests.txt'}")
     if against is not None:

@@ -30,10 +30,10 @@ def circles() -> list[list[str]]:
 
 def main() -> None:
     """Print the unknown cycles, and exit with 1 if there are any."""
-    found = [files for files in circles() if not set(files) & set(KNOWN)]
-    for files in found:
+    unknown = [files for files in circles() if not set(files) & set(KNOWN)]
+    for files in unknown:
         print(f"{len(files)} files import each other: {', '.join(files)}")
-    sys.exit(bool(found))
+    sys.exit(bool(unknown))
 
 
 if __name__ == "__main__":

@@ -91,11 +91,11 @@ def main(programs: Path, names: tuple[str, ...], expected: Path | None, jobs: in
     files = [p for p in sorted(programs.glob("*.p4")) if not names or any(n in p.name for n in names)]
     equal = different = 0
     with ProcessPoolExecutor(jobs) as pool:
-        for program, found in zip(files, pool.map(partial(check, expected_folder=folder), files), strict=True):
-            if found:
+        for program, lines in zip(files, pool.map(partial(check, expected_folder=folder), files), strict=True):
+            if lines:
                 different += 1
-                print(f"{program.name}: " + f"\n{' ' * 4}".join(found), flush=True)
-            elif found is not None:
+                print(f"{program.name}: " + f"\n{' ' * 4}".join(lines), flush=True)
+            elif lines is not None:
                 equal += 1
     print(f"{equal} equal, {different} different")
     sys.exit(1 if different else 0)

@@ -112,7 +112,7 @@ def theirs(program: Path, seconds: float, options: Options, folder: Path) -> Too
     problem = ""
     if status or not tests:
         problem = lines[0] if lines else f"{len(tests)} tests at exit status {status}"
-    counts = [float(found[1]) for test in tests if (found := _OWN_COUNT.search(test.read_text()))]
+    counts = [float(match[1]) for test in tests if (match := _OWN_COUNT.search(test.read_text()))]
     tool = Tool(took, own=max(counts, default=0.0), problem=problem)
     tool.run(tests, options)
     return tool

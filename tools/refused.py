@@ -59,10 +59,10 @@ def _child(program: Path, expected: Path, pipe: Connection) -> None:
     try:
         compile_program(program, [program.parent])
     except CompileError as error:
-        found = _OURS.findall(str(error))
-        ours = {int(line) for file, line, _, _ in found if Path(file).name == program.name}
-        detail = f"line {sorted(ours)}, expected {sorted(lines)}: {found[0][3] if found else str(error)}"
-        if found and re.search(r"cannot find|not found", found[0][3]):
+        errors = _OURS.findall(str(error))
+        ours = {int(line) for file, line, _, _ in errors if Path(file).name == program.name}
+        detail = f"line {sorted(ours)}, expected {sorted(lines)}: {errors[0][3] if errors else str(error)}"
+        if errors and re.search(r"cannot find|not found", errors[0][3]):
             pipe.send(("missing include", detail))
         elif not lines:
             pipe.send(("no line", detail))

@@ -152,20 +152,20 @@ def _trees(topology: Topology, members: tuple[int, ...], number: int, where: str
             f"{where}.members: group {number} has {count} trees, one for each link of a root; "
             f"expected at most {MAX_TREES}"
         )
-    made = [
+    trees = [
         tree(topology, root, names, choice)
         for choice in range(max(links.values()))
         for root, beside in links.items()
         if choice < beside
     ]
-    for one in made:
+    for one in trees:
         for switch, ports in one.down.items():
             if len(ports) > MAX_CHILDREN:
                 raise UserError(
                     f"{where}.members: group {number}: {switch} has {len(ports)} children in a tree; "
                     f"expected at most {MAX_CHILDREN}"
                 )
-    return tuple(made)
+    return tuple(trees)
 
 
 def _centres(topology: Topology, leaves: list[str]) -> list[str]:

@@ -146,11 +146,11 @@ class ListedTopology(FileTopology):
             links,
             tiers={name: tier for name, tier in tiers.items() if name not in hosts},
         )
-        found = assembled(kind, where, network, self)
+        topology = assembled(kind, where, network, self)
         if self.routing == "shortest":
-            return found
+            return topology
         groups = {name: entry.group for name, entry in listed.nodes.items()}
-        return in_groups(found, groups, self.routing)
+        return in_groups(topology, groups, self.routing)
 
     def _link(self, link: ListedLink) -> FileLink:
         given = link.attributes
@@ -279,10 +279,10 @@ def _from_toml(where: str, text: str) -> Listed:
 
 
 def _tables(where: str, tables: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-    found = tables.get(key, [])
-    if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
+    listed = tables.get(key, [])
+    if not isinstance(listed, list) or not all(isinstance(table, dict) for table in listed):
         raise UserError(f"{where}: {key} should be a list of tables")
-    return found
+    return listed
 
 
 def _some(names: list[str]) -> str:

@@ -196,16 +196,16 @@ def _tiers(network: FileNetwork, switches: set[str], uplinks: Mapping[str, Seque
 
 def _addresses(where: str, uplinks: Mapping[str, str]) -> dict[str, str]:
     """Return increasing addresses of the hosts, in their order: 10.a.b.c, where a and b change with the switch."""
-    found: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     rack, place, switch = -1, _MOST_HOSTS, ""
     for name in uplinks:
         if uplinks[name] != switch or place == _MOST_HOSTS:
             rack, place, switch = rack + 1, 0, uplinks[name]
         if rack >= 1 << 16:
             raise UserError(f"{where}: hosts change switches over 65,536 times; expected them in order of switches")
-        found[name] = f"10.{rack >> 8}.{rack & 255}.{place + _FIRST_HOST}"
+        addresses[name] = f"10.{rack >> 8}.{rack & 255}.{place + _FIRST_HOST}"
         place += 1
-    return found
+    return addresses
 
 
 def leaves(names: Iterable[str], links: Iterable[tuple[str, str]]) -> set[str]:

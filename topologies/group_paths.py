@@ -78,12 +78,12 @@ class GroupPaths:
 
     def _search(self, start: str) -> dict[str, int]:
         """Return the distance in links from each switch of a group to one of them."""
-        found, here = {start: 0}, [start]
+        distances, here = {start: 0}, [start]
         while here:
-            reached = {there.node: found[name] + 1 for name in here for _, there in self._inner[name]}
-            here = [name for name in reached if name not in found]
-            found.update((name, reached[name]) for name in here)
-        return found
+            reached = {there.node: distances[name] + 1 for name in here for _, there in self._inner[name]}
+            here = [name for name in reached if name not in distances]
+            distances.update((name, reached[name]) for name in here)
+        return distances
 
     def _towards(self, switch: str, target: str) -> Ports:
         """Return the ports of the first links on shortest paths to another switch of the group."""
@@ -214,15 +214,15 @@ class GroupPaths:
             for one in exits:
                 onward = np.where(group_of == group, _NO_PATH, direct[one.there.node])
                 extend(leaving.setdefault(one.switch, none()), onward, 1, cost(one.there))
-        found = np.full((most, count, count), _NO_PATH, np.int64)
+        largest = np.full((most, count, count), _NO_PATH, np.int64)
         for name, row in self.column.items():
             total = np.maximum(within[name], np.where(self._only_detoured(name, group_of), _NO_PATH, direct[name]))
             for through in self._members[self._group[name]]:
                 if through in leaving and through in own[name]:
                     links, before = own[name][through]
                     extend(total, leaving[through], links, before)
-            found[:, row] = total
-        return {switches: costs for switches, costs in enumerate(found) if (costs >= 0).any()}
+            largest[:, row] = total
+        return {switches: costs for switches, costs in enumerate(largest) if (costs >= 0).any()}
 
     def _adaptive(self, switch: str, group: int) -> bool:
         """Return whether packets to another group may go directly although there are detours."""
@@ -239,17 +239,17 @@ class GroupPaths:
 
     def _costs_within(self, start: str, cost: Callable[[Neighbour], int]) -> dict[str, tuple[int, int]]:
         """Return the links and the largest cost of the shortest paths to each switch of a group."""
-        found, here = {start: (0, 0)}, [start]
+        costs, here = {start: (0, 0)}, [start]
         while here:
             reached: dict[str, tuple[int, int]] = {}
             for name in here:
-                links, before = found[name]
+                links, before = costs[name]
                 for _, there in self._inner[name]:
-                    if there.node not in found:
+                    if there.node not in costs:
                         reached[there.node] = max(reached.get(there.node, (0, 0)), (links + 1, before + cost(there)))
-            found.update(reached)
+            costs.update(reached)
             here = list(reached)
-        return found
+        return costs
 
 
 def in_groups(topology: Topology, groups: Mapping[str, int | None], routing: Routing) -> Topology:
@@ -274,19 +274,19 @@ def in_groups(topology: Topology, groups: Mapping[str, int | None], routing: Rou
     UserError
         For a switch without a group, a group in several parts, and two groups that no link joins.
     """
-    found: dict[str, int] = {}
+    group_of: dict[str, int] = {}
     for switch in topology.switches:
         group = groups.get(switch.name)
         if group is None:
             raise UserError(f"topology.routing: switch {switch.name} has no group; expected one of each switch")
-        found[switch.name] = group
-    grouped = replace(topology, route_groups=found, routing=routing)
+        group_of[switch.name] = group
+    grouped = replace(topology, route_groups=group_of, routing=routing)
     paths = GroupPaths(grouped)
-    for number in sorted(set(found.values())):
+    for number in sorted(set(group_of.values())):
         apart = paths.apart(number)
         if apart is not None:
             raise UserError(f"topology.routing: group {number}: no path in it from {apart[0]} to {apart[1]}")
-    for one, other in combinations(sorted(set(found.values())), 2):
+    for one, other in combinations(sorted(set(group_of.values())), 2):
         if not paths.are_linked(one, other):
             raise UserError(f"topology.routing: no link between groups {one} and {other}; expected one")
     return grouped

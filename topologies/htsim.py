@@ -120,13 +120,13 @@ class _Tree:
 
         Raises UserError if one is missing.
         """
-        found = {}
+        values = {}
         for tier in range(self.tiers):
             value = self.values[tier].get(key, default)
             if not value and not (key == _UP and tier == self.tiers - 1) and not (key == _DELAY and value == 0):
                 raise UserError(f"{self.where}: tier {tier} has no {key}")
-            found[tier] = value or 0
-        return found
+            values[tier] = value or 0
+        return values
 
     def _links(self, below: int, rate: int, above: int, tier: str) -> int:
         """Return the number of uplinks for `below` downlinks with the given over-subscription."""

@@ -17,7 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from p4switch.errors import UserError
-from p4switch.foreign_files import decimal, read_words, told, whole
+from p4switch.foreign_files import decimal, read_words, shown, whole
 from topologies.from_files import MOST_NODES, FileLink, FileNetwork, FileTopology, assembled
 from topologies.model import MAX_LINKS, Topology
 from topologies.registry import register
@@ -111,16 +111,17 @@ class _Words:
     def quantity(self, units: dict[str, int] | dict[str, Decimal], what: str) -> Decimal:
         """Return a number with a unit, in the smallest of the units. Raises UserError."""
         word = self._next(what)
-        found = _QUANTITY.fullmatch(word) if len(word) <= 40 else None
-        number = decimal(found[1]) if found is not None else None
-        if found is None or number is None or found[2] not in units:
-            raise UserError(f"{self.where}: expected {what}, got {told(word)}")
-        return number * units[found[2]]
+        match = _QUANTITY.fullmatch(word) if len(word) <= 40 else None
+        number = decimal(match[1]) if match is not None else None
+        if match is None or number is None or match[2] not in units:
+            raise UserError(f"{self.where}: expected {what}, got {shown(word)}")
+        return number * units[match[2]]
 
     def share(self) -> float:
         """Return the share of frames that a link loses. Raises UserError."""
         word = self._next("the share of packets that a link loses")
         number = decimal(word)
         if number is None or number >= 1:
-            raise UserError(f"{self.where}: expected the share of packets that a link loses, below 1, got {told(word)}")
+            what = "the share of packets that a link loses, below 1"
+            raise UserError(f"{self.where}: expected {what}, got {shown(word)}")
         return float(number)

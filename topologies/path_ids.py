@@ -85,7 +85,7 @@ def drawn_id(device_id: int, port: int, draw: int = 0) -> int:
 
 def _choices(topology: Topology, paths: ShortestPaths) -> dict[str, dict[int, int]]:
     """Return a number for each switch's ports to other switches; alternative ports have different numbers."""
-    found: dict[str, dict[int, int]] = {}
+    numbers_of: dict[str, dict[int, int]] = {}
     for switch in topology.switches:
         numbers: dict[int, int] = {}
         together: dict[int, set[int]] = {}
@@ -95,8 +95,8 @@ def _choices(topology: Topology, paths: ShortestPaths) -> dict[str, dict[int, in
         for port in sorted(together):
             taken = {numbers[other] for other in together[port] if other in numbers}
             numbers[port] = next(number for number in range(len(taken) + 1) if number not in taken)
-        found[switch.name] = numbers
-    return found
+        numbers_of[switch.name] = numbers
+    return numbers_of
 
 
 def _layered(
@@ -143,7 +143,7 @@ def _shared(topology: Topology, paths: ShortestPaths, links: LinkIds) -> tuple[s
     for destination, column in paths.column.items():
         distance = paths.distance[:, column]
         # The ids of the paths from each switch.
-        found: dict[int, list[int]] = {paths.row[destination]: [0]}
+        ids_of: dict[int, list[int]] = {paths.row[destination]: [0]}
         for row in np.argsort(distance, kind="stable").tolist():
             if distance[row] <= 0:
                 continue
@@ -151,9 +151,9 @@ def _shared(topology: Topology, paths: ShortestPaths, links: LinkIds) -> tuple[s
             for port, link in links[names[row]].items():
                 other = paths.row[topology.ports[names[row]][port].node]
                 if distance[other] == distance[row] - 1:
-                    ids += [link ^ rest for rest in found[other]]
+                    ids += [link ^ rest for rest in ids_of[other]]
             steps += len(ids)
             if steps > _MOST_STEPS or (names[row] in paths.column and len(set(ids)) < len(ids)):
                 return names[row], destination
-            found[row] = ids
+            ids_of[row] = ids
     return None

@@ -90,7 +90,7 @@ class _Routes:
 
     def _make(self, switch: str, kinds: list[int], sets: Sequence[Ways]) -> list[Route]:
         column = self._paths.column
-        found = [
+        routes = [
             _route(int(host.address), 32, ways)
             for rack in sorted([*self._own.get(switch, ()), *self._others], key=lambda rack: rack.hosts[0].index)
             for host, end in zip(rack.hosts, rack.ends, strict=True)
@@ -105,8 +105,8 @@ class _Routes:
             del level[rack.prefix]
         for length in (24, 16):
             exceptions, level = _aggregate(level)
-            found += [_route(prefix, length, sets[kind]) for prefix, kind in exceptions]
-        return found + [_route(prefix, 8, sets[kind]) for prefix, kind in level.items() if kind != _UNREACHED]
+            routes += [_route(prefix, length, sets[kind]) for prefix, kind in exceptions]
+        return routes + [_route(prefix, 8, sets[kind]) for prefix, kind in level.items() if kind != _UNREACHED]
 
 
 @lru_cache(maxsize=8)
@@ -139,11 +139,11 @@ def _departures(topology: Topology) -> Mapping[int, Mapping[IPv4Network, set[str
     groups: dict[int, set[int]] = {}  # by rack
     for host, switch in hosts:
         groups.setdefault(int(host.address) >> 8, set()).add(topology.route_groups[switch])
-    found: dict[int, dict[IPv4Network, set[str]]] = {}
+    by_group: dict[int, dict[IPv4Network, set[str]]] = {}
     for host, switch in hosts:
         prefix = _rack_of(host) if len(groups[int(host.address) >> 8]) == 1 else IPv4Network(host.address)
-        found.setdefault(topology.route_groups[switch], {}).setdefault(prefix, set()).add(switch)
-    return found
+        by_group.setdefault(topology.route_groups[switch], {}).setdefault(prefix, set()).add(switch)
+    return by_group
 
 
 def _rack_of(host: Host) -> IPv4Network:
@@ -177,8 +177,8 @@ def has_choices(topology: Topology) -> bool:
     """Return whether several paths exist between any two switches with hosts."""
     if topology.detours:
         return True
-    found = _routes_of(topology)
-    return any(len(ways.direct) > 1 for switch in topology.switches for ways in found.first_ways(switch.name)[1])
+    routes = _routes_of(topology)
+    return any(len(ways.direct) > 1 for switch in topology.switches for ways in routes.first_ways(switch.name)[1])
 
 
 def _route(prefix: int, length: int, ways: Ways) -> Route:
@@ -349,20 +349,20 @@ class BaseRtts:
         """
         best: dict[int | None, tuple[int, int]] = {}
         for pair, rtts_ns in self.between.items():
-            found = min(self.rates_bps[one] for one in pair), max(rtts_ns)
+            candidate = min(self.rates_bps[one] for one in pair), max(rtts_ns)
             for kind in (None, *pair):
-                best[kind] = max(best.get(kind, found), found)
+                best[kind] = max(best.get(kind, candidate), candidate)
         return {kind: rtt_ns for kind, (_, rtt_ns) in best.items()}
 
     @cached_property
     def by_switches(self) -> Mapping[int, int]:
         """Largest base RTT between any two hosts, by the number of switches between them."""
-        found: dict[int, int] = {}
+        largest_ns: dict[int, int] = {}
         for rtts_ns in self.between.values():
             for switches, rtt_ns in enumerate(rtts_ns):
                 if rtt_ns:
-                    found[switches] = max(rtt_ns, found.get(switches, 0))
-        return MappingProxyType(found)
+                    largest_ns[switches] = max(rtt_ns, largest_ns.get(switches, 0))
+        return MappingProxyType(largest_ns)
 
 
 def _between(
@@ -438,7 +438,7 @@ def base_rtts(topology: Topology, data_bytes: int, ack_bytes: int, switch_latenc
             of_pair = largest.setdefault((int(link_kind[i]), kind), {})
             of_pair[some] = max(rtt_ns, of_pair.get(some, 0))
     by_pair = {
-        pair: tuple(found.get(some, 0) for some in range(max(found) + 1)) for pair, found in largest.items() if found
+        pair: tuple(rtts.get(some, 0) for some in range(max(rtts) + 1)) for pair, rtts in largest.items() if rtts
     }
     return BaseRtts(
         tuple(link_kinds[_kind(up)] for up in ups),

@@ -38,13 +38,13 @@ class ShortestPaths:
     @cached_property
     def _between(self) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
         """Ports of each switch to other switches, in increasing order, with the rows of those switches."""
-        found = []
+        neighbours = []
         for switch in self._topology.switches:
             ports = sorted(self._topology.ports[switch.name].items())
             inner = [(port, self.row[there.node]) for port, there in ports if there.node in self.row]
             pairs = np.array(inner, np.int64).reshape(-1, 2)
-            found.append((pairs[:, 0], pairs[:, 1]))
-        return found
+            neighbours.append((pairs[:, 0], pairs[:, 1]))
+        return neighbours
 
     @cached_property
     def distance(self) -> npt.NDArray[np.int16]:
@@ -55,10 +55,10 @@ class ShortestPaths:
         """
         switches, destinations = len(self.row), len(self.destinations)
         words = -(-destinations // (8 * _WORD_BYTES))
-        found = np.full((switches, destinations), -1, np.int16)
+        distances = np.full((switches, destinations), -1, np.int16)
         starts = np.array([self.row[name] for name in self.destinations])
-        found[starts, range(destinations)] = 0
-        here = _packed(found == 0, words)
+        distances[starts, range(destinations)] = 0
+        here = _packed(distances == 0, words)
         reached = here.copy()
         linked = np.array([row for row, (_, there) in enumerate(self._between) if len(there)], np.int64)
         degrees = [len(self._between[row][1]) for row in linked]
@@ -71,8 +71,8 @@ class ShortestPaths:
             following[linked] = np.bitwise_or.reduceat(here[neighbours], begins, axis=0)
             here = following & ~reached
             reached |= here
-            found[np.unpackbits(here.view(np.uint8), axis=1, count=destinations).astype(bool)] = distance
-        return found
+            distances[np.unpackbits(here.view(np.uint8), axis=1, count=destinations).astype(bool)] = distance
+        return distances
 
     @cached_property
     def _cells(self) -> memoryview:
@@ -142,7 +142,7 @@ class ShortestPaths:
             np.array([cost(self._topology.ports[switch.name][port]) for port in ports.tolist()], np.int64)
             for switch, (ports, _) in zip(self._topology.switches, self._between, strict=True)
         ]
-        made = np.zeros((len(rows), len(rows)), np.int64)
+        totals = np.zeros((len(rows), len(rows)), np.int64)
         for columns, taken, onward in self._first_of_equals():
             distance = self.distance[:, columns]
             sums = np.zeros(distance.shape, np.int64)
@@ -153,8 +153,8 @@ class ShortestPaths:
             for links in range(2, int(distance.max(initial=0)) + 1):
                 at = np.nonzero(distance == links)
                 sums[at] += sums[onward[at], at[1]]
-            made[:, columns] = sums[rows]
-        return made
+            totals[:, columns] = sums[rows]
+        return totals
 
     def _first_of_equals(self) -> Iterator[tuple[slice, Cells, Cells]]:
         """Yield, for some destinations at a time, the first port that leads closer, as an index, and its row."""

@@ -61,15 +61,15 @@ def numbers(packet: Packet) -> str:
 
 def contents(packet: Packet) -> str:
     """Return the headers after the BTH, with sizes in bytes."""
-    found = [
+    described = [
         f"{part.header.name} {part.header.size_bytes} × {part.counter or part.fixed}"
         if isinstance(part, Records)
         else f"{part.name} {part.size_bytes}"
         for part in packet.parts
     ]
     if packet.wraps:
-        found.append("what RC opcode n has")
-    return ", ".join([*found, "payload"] if packet.payload else found) or "nothing"
+        described.append("what RC opcode n has")
+    return ", ".join([*described, "payload"] if packet.payload else described) or "nothing"
 
 
 def recipient(packet: Packet) -> str:
@@ -130,9 +130,9 @@ def _section(name: str, opcodes: Opcodes) -> list[str]:
     if not dot:
         return layout_table(lookup("packet", name, packets))
     headers = {
-        found.name: found
+        named.name: named
         for packet in packets.values()
-        for found in (part.header if isinstance(part, Records) else part for part in packet.parts)
+        for named in (part.header if isinstance(part, Records) else part for part in packet.parts)
     }
     places = lookup("header", header, headers).places
     if field not in places:

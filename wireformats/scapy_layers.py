@@ -47,23 +47,23 @@ def load(protocols: Sequence[str] = ()) -> dict[str, Layer]:
 
 def bind(opcodes: Opcodes) -> dict[str, Layer]:
     """Return the layers of these packets, bound to scapy's BTH."""
-    made: dict[tuple[int, int], Layer] = {}
+    known: dict[tuple[int, int], Layer] = {}
     layers: dict[str, Layer] = {}
     opcodes.headers()  # each name once
     for packet in opcodes.all():
         if packet.opcode < WITH_INT:
             continue  # scapy has those
-        stack = [_layer(header, records, made, layers) for header, records in _stacked(packet)]
+        stack = [_layer(header, records, known, layers) for header, records in _stacked(packet)]
         for number in range(packet.opcodes):
             opcode = packet.opcode + number
             inner = opcodes.find(number) if packet.wraps else None
-            carried = [_layer(header, records, made, layers) for header, records in _stacked(inner)] if inner else []
+            within = [_layer(header, records, known, layers) for header, records in _stacked(inner)] if inner else []
             name = f"{inner.name} {packet.name}" if inner else packet.name
-            _bind(opcode, [*stack, *carried], name)
+            _bind(opcode, [*stack, *within], name)
     for first in layers.values():
-        found = [opcode for opcode, stack in _stacks.items() if stack[:1] == [first]]
-        if len(found) == 1:
-            bind_top_down(BTH, first, opcode=found[0])
+        matching = [opcode for opcode, stack in _stacks.items() if stack[:1] == [first]]
+        if len(matching) == 1:
+            bind_top_down(BTH, first, opcode=matching[0])
     return layers
 
 
@@ -80,30 +80,30 @@ def _bind(opcode: int, stack: list[Layer], name: str) -> None:
 
 def _stacked(packet: Declared) -> list[tuple[Header | None, Records | None]]:
     """Return the packet's layers: headers with the records that follow them, or records alone without a header."""
-    found: list[tuple[Header | None, Records | None]] = []
+    layers: list[tuple[Header | None, Records | None]] = []
     for part in packet.parts:
         if isinstance(part, Header):
-            found.append((part, None))
-        elif found:
-            found[-1] = (found[-1][0], part)
+            layers.append((part, None))
+        elif layers:
+            layers[-1] = (layers[-1][0], part)
         else:
-            found.append((None, part))
-    return found
+            layers.append((None, part))
+    return layers
 
 
 def _layer(
-    header: Header | None, records: Records | None, made: dict[tuple[int, int], Layer], layers: dict[str, Layer]
+    header: Header | None, records: Records | None, known: dict[tuple[int, int], Layer], layers: dict[str, Layer]
 ) -> Layer:
     key = (id(header), id(records))
-    if key not in made:
+    if key not in known:
         name = header.name if header is not None else f"{records.header.name}s" if records is not None else ""
         counter = records.counter if records is not None else ""
         fields = [field_of(place, counter) for place in header.places.values()] if header is not None else []
         if records is not None:
             fields.append(_records(records, _record(records.header, layers)))
-        made[key] = type(name, (_AboveBth,), {"name": name, "fields_desc": fields})
-        layers[name] = made[key]
-    return made[key]
+        known[key] = type(name, (_AboveBth,), {"name": name, "fields_desc": fields})
+        layers[name] = known[key]
+    return known[key]
 
 
 def _record(header: Header, layers: dict[str, Layer]) -> Layer:

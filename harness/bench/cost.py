@@ -151,11 +151,11 @@ def _runs(extent: Extent, function: str, *arguments: str | int | bool) -> list[d
     Raises as `measure` does.
     """
     command = processes.python("-c", _ONE_RUN, function, *map(json.dumps, arguments))
-    found = []
+    results = []
     for _ in range(extent.repeats):
         done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=extent.time_limit_s)
-        found.append(json.loads(done.stdout))
-    return found
+        results.append(json.loads(done.stdout))
+    return results
 
 
 def planned(protocol: str, load_balancer: str, k: int, flow_bytes: int) -> Run:
@@ -263,7 +263,7 @@ def _figures(cost: EndToEnd) -> dict[str, Any]:
 
 def end_to_end(extent: Extent, say: Say) -> list[dict[str, Any]]:
     """Measure how the cost of a packet-hop grows with the network."""
-    found = []
+    rows = []
     measured: dict[tuple[str, int], float] = {}
     for protocol, largest in PROTOCOLS.items():
         first: EndToEnd | None = None
@@ -278,8 +278,8 @@ def end_to_end(extent: Extent, say: Say) -> list[dict[str, Any]]:
                 f"{cost.ns_per_packet_hop:.0f} ns a packet-hop ({cost.ns_per_packet_hop / first.ns_per_packet_hop:.2f} "
                 f"of k = {first.k}), {cost.peak_memory_bytes / 2**20:.0f} MiB"
             )
-            found.append(_figures(cost))
-    return found
+            rows.append(_figures(cost))
+    return rows
 
 
 def workers(extent: Extent, say: Say) -> list[dict[str, Any]]:
@@ -287,7 +287,7 @@ def workers(extent: Extent, say: Say) -> list[dict[str, Any]]:
 
     Runs with one and with two workers alternate.
     """
-    found = []
+    rows = []
     k, once = extent.sizes[-1], replace(extent, repeats=1)
     for protocol in SHARED:
         runs: dict[int, list[EndToEnd]] = {1: [], 2: []}
@@ -306,13 +306,13 @@ def workers(extent: Extent, say: Say) -> list[dict[str, Any]]:
             f"({two.run_wall_s:.1f} of {one.run_wall_s:.1f} s), {ratios['cpu_ratio']:.2f} of its CPU time, "
             f"{ratios['memory_ratio']:.2f} of its memory"
         )
-        found.append({"protocol": protocol, "k": k, "one": asdict(one), "two": asdict(two), **ratios})
-    return found
+        rows.append({"protocol": protocol, "k": k, "one": asdict(one), "two": asdict(two), **ratios})
+    return rows
 
 
 def scale(extent: Extent, say: Say) -> list[dict[str, Any]]:
     """Measure set-up and run of the largest networks, once each, with two workers."""
-    found = []
+    rows = []
     for k in extent.large:
         (figures,) = _runs(replace(extent, repeats=1), "run", "dcqcn", "ecmp", k, SCALE_FLOW_BYTES, 2)
         cost = EndToEnd(**figures)
@@ -321,8 +321,8 @@ def scale(extent: Extent, say: Say) -> list[dict[str, Any]]:
             f"{cost.run_wall_s:.1f} s ({cost.us_per_data_packet:.2f} us of CPU a data packet), "
             f"{cost.peak_memory_bytes / 2**30:.1f} GiB"
         )
-        found.append(_figures(cost))
-    return found
+        rows.append(_figures(cost))
+    return rows
 
 
 def windows(extent: Extent, say: Say) -> dict[str, Any]:
@@ -355,7 +355,7 @@ def windows(extent: Extent, say: Say) -> dict[str, Any]:
         f"{network_bytes / 1e6:.0f} MB, {terms.meeting_s * 1e6:.1f} us a meeting of two and "
         f"{terms.meeting_each_s * 1e6:.2f} us for each further one, imbalance {terms.imbalance:.2f}"
     )
-    found = []
+    rows = []
     for costs, alone, cost in zip(timed, meetings, several, strict=True):
         of = shares(topology, partition(topology, costs.workers), costs.workers)
         foreseen = {
@@ -371,13 +371,13 @@ def windows(extent: Extent, say: Say) -> dict[str, Any]:
             f"{foreseen['largest_share']:.3f} and {costs.largest_share:.3f}; imbalance {costs.imbalance:.2f}, "
             f"a meeting {alone.wall_s * 1e6:.1f} us"
         )
-        found.append({**asdict(costs), "meeting": asdict(alone), "measured": asdict(cost), "foreseen": foreseen})
-    return {"one": asdict(one), "terms": asdict(terms), "workers": found, "larger": _speed_ups(extent, terms, say)}
+        rows.append({**asdict(costs), "meeting": asdict(alone), "measured": asdict(cost), "foreseen": foreseen})
+    return {"one": asdict(one), "terms": asdict(terms), "workers": rows, "larger": _speed_ups(extent, terms, say)}
 
 
 def _speed_ups(extent: Extent, terms: Terms, say: Say) -> list[dict[str, Any]]:
     """Return the speed-ups that the model predicts for more workers with a processor each."""
-    found = []
+    rows = []
     for k in dict.fromkeys((extent.sizes[-1], extent.large[-1])):
         larger = planned(COMPARED, "ecmp", k, SCALE_FLOW_BYTES)
         foreseen = expected(larger)
@@ -386,8 +386,8 @@ def _speed_ups(extent: Extent, terms: Terms, say: Say) -> list[dict[str, Any]]:
             of = shares(larger.topology, partition(larger.topology, count), count)
             gain = work.cpu_s / wall_s(work, of, terms)
             say(f"k = {k}, {count} workers: {gain:.1f} times as fast, by the model")
-            found.append({"k": k, "workers": count, "speed_up": gain})
-    return found
+            rows.append({"k": k, "workers": count, "speed_up": gain})
+    return rows
 
 
 def training(extent: Extent, say: Say) -> list[dict[str, Any]]:
@@ -396,7 +396,7 @@ def training(extent: Extent, say: Say) -> list[dict[str, Any]]:
     The workloads consist of short messages. Runs of all kinds alternate, and the fastest of each
     kind counts.
     """
-    found, once = [], replace(extent, repeats=1)
+    rows, once = [], replace(extent, repeats=1)
     for workload, kind in KINDS.items():
         k = kind.quick_k if extent.small_networks else kind.k
         small, large = kind.sizes
@@ -416,8 +416,8 @@ def training(extent: Extent, say: Say) -> list[dict[str, Any]]:
             f"wall-clock time, {cost.cpu_ratio:.2f} of its CPU time"
         )
         names = ("permutation", "small", "large", "two_workers")
-        found.append({**asdict(cost), **{name: asdict(one) for name, one in zip(names, fastest, strict=True)}})
-    return found
+        rows.append({**asdict(cost), **{name: asdict(one) for name, one in zip(names, fastest, strict=True)}})
+    return rows
 
 
 def _fastest(costs: Sequence[FlowRun]) -> FlowRun:
@@ -430,7 +430,7 @@ def collectives(extent: Extent, say: Say) -> list[dict[str, Any]]:
 
     The cost includes the switches.
     """
-    found = []
+    rows = []
     for scenario in _ALL_REDUCES:
         runs = [AllReduce(**figures) for figures in _runs(extent, "all_reduce", scenario, extent.transactions)]
         cost = min(runs, key=lambda cost: cost.run_cpu_s)
@@ -438,8 +438,8 @@ def collectives(extent: Extent, say: Say) -> list[dict[str, Any]]:
             f"all-reduce of {cost.hosts}, {cost.transactions} transactions each: {cost.us_per_frame:.2f} us a frame "
             f"received, {cost.set_up_cpu_s + cost.run_cpu_s:.1f} s, {cost.peak_memory_bytes / 2**20:.0f} MiB"
         )
-        found.append({**asdict(cost), "us_per_frame": cost.us_per_frame})
-    return found
+        rows.append({**asdict(cost), "us_per_frame": cost.us_per_frame})
+    return rows
 
 
 def _beside(cost: float, compared: float | None, other: str = COMPARED) -> str:
@@ -451,7 +451,7 @@ def matrix(extent: Extent, say: Say) -> list[dict[str, Any]]:
 
     A run that exceeds its time limit is reported, not measured.
     """
-    found = []
+    rows = []
     for protocol in registry.protocols():
         per_hop: dict[str, float] = {}
         for balancer in registry.load_balancers():
@@ -466,8 +466,8 @@ def matrix(extent: Extent, say: Say) -> list[dict[str, Any]]:
                 f"permutation, {protocol}, {balancer}, k = {cost.k}: {cost.us_per_data_packet:.2f} us a data packet, "
                 f"{cost.ns_per_packet_hop:.0f} ns a packet-hop{against}, {cost.peak_memory_bytes / 2**20:.0f} MiB"
             )
-            found.append(_figures(cost))
-    return found
+            rows.append(_figures(cost))
+    return rows
 
 
 def _reason(error: subprocess.CalledProcessError | subprocess.TimeoutExpired) -> str:
@@ -489,9 +489,9 @@ def machine() -> dict[str, Any]:
 
 def memory(_: Extent, say: Say) -> dict[str, float]:
     """Measure loads from memory that no longer fits the caches, by MiB in use."""
-    found = {str(size): memory_latency_ns(size) for size in (1, 16, 128)}
-    say("memory: " + ", ".join(f"{ns:.0f} ns a load in {size} MiB" for size, ns in found.items()))
-    return found
+    latency_ns = {str(size): memory_latency_ns(size) for size in (1, 16, 128)}
+    say("memory: " + ", ".join(f"{ns:.0f} ns a load in {size} MiB" for size, ns in latency_ns.items()))
+    return latency_ns
 
 
 def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
@@ -510,10 +510,10 @@ def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
     forwarding = [pipeline_cost.forwarding(name, compiled[name]) for name in compared]
     chips = {}
     for name in ("ecn", "int"):
-        made = compile_program(programs.program(name).source, arch="tna")
-        chips[f"{name} for tna"] = pipeline_cost.on_chip(name, made.program)
+        tna_program = compile_program(programs.program(name).source, arch="tna")
+        chips[f"{name} for tna"] = pipeline_cost.on_chip(name, tna_program.program)
     ns = pipeline_cost.measure({name: load for loads in (*forwarding, chips, others) for name, load in loads.items()})
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for name in compared:
         row = {
             "packets": name, "ns": ns[name], "ratio_to_hand_written": ns[name] / ns[f"{name} by hand"],
@@ -521,17 +521,17 @@ def pipelines(_: Extent, say: Say) -> list[dict[str, Any]]:
         }  # fmt: skip
         say(f"pipeline {name}: {1e3 / ns[name]:.2f} M packets/s, {row['ratio_to_hand_written']:.2f} x hand-written C")
         say(f"pipeline {name}: {row['silent_ratio']:.2f} x as long when built for tracing, with tracing off")
-        found.append(row)
+        rows.append(row)
     for name in chips:
         row = {"packets": name, "ns": ns[name], "ratio_to_v1model": ns[name] / ns[name.removesuffix(" for tna")]}
         ratio = row["ratio_to_v1model"]
         say(f"pipeline {name}: {1e3 / ns[name]:.2f} M packets/s, {ratio:.2f} x as long as for v1model")
-        found.append(row)
+        rows.append(row)
     for name in others:
         row = {"packets": name, "ns": ns[name], "ratio_to_ecn": ns[name] / ns["ecn"]}
         say(f"pipeline {name}: {ns[name]:.0f} ns, {row['ratio_to_ecn']:.2f} x ecn")
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def switch_process(_: Extent, say: Say) -> list[dict[str, Any]]:
@@ -554,7 +554,7 @@ def switch_process(_: Extent, say: Say) -> list[dict[str, Any]]:
 
 def hosts(_: Extent, say: Say) -> list[dict[str, Any]]:
     """Measure a data packet that is sent, received and acknowledged, and the processing of its ACK."""
-    found = []
+    rows = []
     measured: dict[str, float] = {}
     first = (COMPARED, *BESIDE.values())
     for protocol in dict.fromkeys((*first, *registry.protocols(), *COMBINED)):
@@ -563,8 +563,8 @@ def hosts(_: Extent, say: Say) -> list[dict[str, Any]]:
         other = BESIDE.get(protocol, COMPARED)
         beside = _beside(cost.total_ns, measured.get(other), other)
         say(f"hosts, {protocol}: {cost.total_ns:.0f} ns a data packet{beside}")
-        found.append({**asdict(cost), "total_ns": cost.total_ns})
-    return found
+        rows.append({**asdict(cost), "total_ns": cost.total_ns})
+    return rows
 
 
 PARTS: dict[str, Callable[[Extent, Say], Any]] = {

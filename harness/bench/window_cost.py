@@ -72,7 +72,7 @@ class _Timed(Workers):
         return stays
 
     def _join(self, memory: Any) -> None:
-        self._fabric.join(self.rank, self.count, self._owners, told=self._hear, exchange=self._exchange)
+        self._fabric.join(self.rank, self.count, self._owners, deliver=self._hear, exchange=self._exchange)
         self._since_ns = time.thread_time_ns()
 
     def gather(self, value: Any) -> list[Any]:
@@ -121,15 +121,15 @@ class _Timed(Workers):
 
 def window_costs(run: Run, workers: int) -> WindowCosts:
     """Return the window costs of a run, which has to run to its end."""
-    made: list[_Timed] = []
+    timed: list[_Timed] = []
 
     def crew(*arguments: Any) -> _Timed:
-        made.append(_Timed(*arguments))
-        return made[0]
+        timed.append(_Timed(*arguments))
+        return timed[0]
 
     recording = VirtualWorld(run, workers=workers, crew=crew).run()
     assert recording.ended == "done", recording.ended
-    worked: NDArray[np.int64] = np.array(made[0].worked_ns, np.int64)
+    worked: NDArray[np.int64] = np.array(timed[0].worked_ns, np.int64)
     of_each = worked.sum(axis=0)
     return WindowCosts(
         workers=workers,
@@ -137,7 +137,7 @@ def window_costs(run: Run, workers: int) -> WindowCosts:
         work_s=float(worked.sum()) / 1e9,
         longest_s=float(worked.max(axis=1).sum()) / 1e9,
         largest_share=float(of_each.max() / of_each.sum()),
-        crossing_bytes=made[0].crossed_bytes,
+        crossing_bytes=timed[0].crossed_bytes,
     )
 
 

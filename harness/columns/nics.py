@@ -42,8 +42,8 @@ NICS = Table(
 
 def counts(stats: object) -> dict[str, int]:
     """Return the counts of one NIC, from its `host_agents.messages.NicStats`."""
-    found: dict[str, int] = {}
+    by_column: dict[str, int] = {}
     for column, source in filled_by(NicCounter, NICS.columns):
         value = getattr(stats, source.attribute)
-        found[column.name] = sum(value) if isinstance(value, list) else value
-    return found
+        by_column[column.name] = sum(value) if isinstance(value, list) else value
+    return by_column

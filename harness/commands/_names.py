@@ -15,8 +15,8 @@ def _complete(names: Callable[[], Iterable[str]]) -> Complete:
     """Return a completion of names, and of files if no name matches."""
 
     def complete(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
-        found: list[Any] = [CompletionItem(name) for name in sorted(names()) if name.startswith(begun)]
-        return found or [CompletionItem(begun, type="file")]
+        completions: list[Any] = [CompletionItem(name) for name in sorted(names()) if name.startswith(begun)]
+        return completions or [CompletionItem(begun, type="file")]
 
     return complete
 

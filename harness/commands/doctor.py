@@ -137,9 +137,9 @@ def _xdp() -> Finding:
 def _programs() -> Finding:
     from p4switch.sources import SOURCE_DIRECTORY
 
-    found = sorted(path.name for path in Path(SOURCE_DIRECTORY).glob("*.p4"))
+    names = sorted(path.name for path in Path(SOURCE_DIRECTORY).glob("*.p4"))
     return Finding(
-        "P4 programs", bool(found), ", ".join(found) or f"none in {SOURCE_DIRECTORY}", "runs", fix="install p4cc anew"
+        "P4 programs", bool(names), ", ".join(names) or f"none in {SOURCE_DIRECTORY}", "runs", fix="install p4cc anew"
     )
 
 

@@ -42,11 +42,11 @@ def command(name: str, as_json: bool) -> None:
         ending = [one for one in known if spelling.normal(one.name).endswith(f".{wanted}")]
     if not (exact or below or ending):
         ending = [one for one in words() if spelling.is_within(spelling.words(name), spelling.words(one.name))]
-    found = exact + below + ending
-    if not found:
+    matching = exact + below + ending
+    if not matching:
         raise UserError(_not_found(name, known))
     if as_json:
-        click.echo(json.dumps([one.record() for one in found], indent=2))
+        click.echo(json.dumps([one.record() for one in matching], indent=2))
         return
     for number, one in enumerate(exact + ending):
         click.echo("\n" * (number > 0) + "\n".join(_told(one)))

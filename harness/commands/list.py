@@ -21,21 +21,21 @@ def _scenarios() -> list[dict[str, Any]]:
     from harness.papers import paper_of
     from harness.plan import scenario
 
-    found = []
+    entries = []
     for name, path in scenario.built_in().items():
         checked = scenario.check(scenario.read(path))
-        found.append({"name": name, "summary": checked.title, "paper": paper_of(path), "claims": checked.claims})
-    return found
+        entries.append({"name": name, "summary": checked.title, "paper": paper_of(path), "claims": checked.claims})
+    return entries
 
 
 def _sweeps() -> list[dict[str, Any]]:
     from harness.papers import paper_of
     from harness.plan import sweep
 
-    found = [(name, path, sweep.load(name)[0]) for name, path in sweep.built_in().items()]
+    loaded = [(name, path, sweep.load(name)[0]) for name, path in sweep.built_in().items()]
     return [
-        {"name": name, "summary": made.title, "paper": paper_of(path), "claims": made.claims}
-        for name, path, made in found
+        {"name": name, "summary": checked.title, "paper": paper_of(path), "claims": checked.claims}
+        for name, path, checked in loaded
     ]
 
 
@@ -111,8 +111,8 @@ def _figures() -> list[dict[str, Any]]:
 def _switch_load_balancers() -> list[dict[str, Any]]:
     from harness.control import load_balancing
 
-    found = [load_balancing.find(name, load_balancing.DIRECTORY) for name in load_balancing.names()]
-    return [{"name": one.name, "summary": one.summary.removesuffix("."), "per_packet": one.per_packet} for one in found]
+    known = [load_balancing.find(name, load_balancing.DIRECTORY) for name in load_balancing.names()]
+    return [{"name": one.name, "summary": one.summary.removesuffix("."), "per_packet": one.per_packet} for one in known]
 
 
 def _described(name: str, model: type[Any], parameters: Iterable[Key]) -> dict[str, Any]:
@@ -168,18 +168,18 @@ def command(kind: str | None, name: str | None, as_json: bool) -> None:
     """
     if kind is not None:
         kind = lookup("kind", kind, {**{one: one for one in KINDS}, **_ALSO})
-    found = {each: sorted(KINDS[each](), key=_by_number) for each in ([kind] if kind else KINDS)}
+    listed = {each: sorted(KINDS[each](), key=_by_number) for each in ([kind] if kind else KINDS)}
     if kind and name is not None:
-        one = lookup(kind, name, {entry["name"]: entry for entry in found[kind]})
+        one = lookup(kind, name, {entry["name"]: entry for entry in listed[kind]})
         _tell(one, as_json)
         return
     if as_json:
-        click.echo(json.dumps(found[kind] if kind else found, indent=2, default=to_jsonable_python))
+        click.echo(json.dumps(listed[kind] if kind else listed, indent=2, default=to_jsonable_python))
         return
     from harness.papers import title
     from harness.terminal_tables import show_named
 
-    for each, entries in found.items():
+    for each, entries in listed.items():
         if not kind:
             click.echo(f"{each}:")
         for paper in sorted({entry.get("paper", "") for entry in entries}):

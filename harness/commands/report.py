@@ -21,8 +21,8 @@ def _inches(context: click.Context, option: click.Parameter, text: str | None) -
     """Return a length with its unit in inches."""
     if text is None:
         return None
-    found = _WIDTH.fullmatch(text.strip())
-    width_in = float(found[1]) * _UNITS_IN[found[2]] if found else 0.0
+    match = _WIDTH.fullmatch(text.strip())
+    width_in = float(match[1]) * _UNITS_IN[match[2]] if match else 0.0
     if not 0 < width_in <= _WIDEST_IN:
         raise UserError(f"--width: expected a width with its unit (in, cm, mm or pt), as in 3.3in, got {text!r}")
     return width_in
@@ -75,6 +75,6 @@ def command(
             write_report(results, out or _PAGE)
         else:
             with new_folder(out or _FIGURES) as folder:
-                made = list(write_figures(results, folder, extension, STYLES[style or "ieee"], width))
-    what = f"{out or _PAGE}" if page else f"{len(made)} figures in {out or _FIGURES}"
+                written = list(write_figures(results, folder, extension, STYLES[style or "ieee"], width))
+    what = f"{out or _PAGE}" if page else f"{len(written)} figures in {out or _FIGURES}"
     click.echo(f"{len(results)} run{'s' if len(results) > 1 else ''}: {what}")

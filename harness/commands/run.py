@@ -178,17 +178,17 @@ class _Options:
 
     def _where(self) -> Cluster | int | None:
         """Return the processes or the cluster that make the runs; None: this process."""
-        found = where(self.jobs, self.scheduler, self.tls_ca, self.tls_cert, self.tls_key)
-        if found in (None, 1):
+        chosen = where(self.jobs, self.scheduler, self.tls_ca, self.tls_cert, self.tls_key)
+        if chosen in (None, 1):
             return None
-        option = f"--jobs {found}" if isinstance(found, int) else "--scheduler"
+        option = f"--jobs {chosen}" if isinstance(chosen, int) else "--scheduler"
         if self.world == "mininet":
             raise UserError(f"{option}: a machine has one Mininet network at a time; expected --world virtual with it")
         if self.workers not in (None, "1"):
             raise UserError(
                 f"--workers {self.workers}: with {option} each run is one process's; expected one of the two"
             )
-        return found
+        return chosen
 
     def _how(self) -> How:
         """Return how runs are carried out."""

@@ -47,10 +47,10 @@ def command(
     it lists is run. Each run gets a folder like those of `p4cc run`. runs.csv, fct.csv, sweep.html
     and plots cover all runs.
     """
-    found = where(**whose)
+    chosen = where(**whose)
     request = RunRequest(
         SweepSelection(sweep_file, settings),
-        where=processes.processors() if found is None else found,
+        where=processes.processors() if chosen is None else chosen,
         out=out,
         resume=resume,
         reuse=reuse,

@@ -68,8 +68,8 @@ def command(
     write(out, program, include, code, result, define, arch)
     reachable = result.statements - len(result.unreachable)
     click.echo(f"{len(result.tests)} tests, {result.covered} of {reachable} reachable statements, {result.runs} runs")
-    for found in result.unreachable:
-        click.echo(f"{found.place.file}:{found.place.line}:{found.place.column}: cannot be reached: {found.reason}")
+    for dead in result.unreachable:
+        click.echo(f"{dead.place.file}:{dead.place.line}:{dead.place.column}: cannot be reached: {dead.reason}")
     for place in result.missing:
         why = "not reached" if result.exhausted else "not reached when the time or the tests were over"
         click.echo(f"{place.file}:{place.line}:{place.column}: {why}")

@@ -80,9 +80,9 @@ def require() -> str:
             f"{EXECUTABLE} is not in PATH: install BMv2 (package p4lang-bmv2), or use the built-in switch "
             "(--switch builtin)"
         )
-    found = version(path)
-    if found < MINIMUM_VERSION:
-        minimum, there = (".".join(map(str, numbers)) for numbers in (MINIMUM_VERSION, found))
+    installed = version(path)
+    if installed < MINIMUM_VERSION:
+        minimum, there = (".".join(map(str, numbers)) for numbers in (MINIMUM_VERSION, installed))
         raise UserError(
             f"{path} is version {there}, which mixes up the queues of the priorities; expected {minimum} or later"
         )
@@ -95,10 +95,10 @@ def version(path: str) -> tuple[int, int, int]:
     Raises UserError if it reports none.
     """
     version_text = _ask(path, "--version")
-    found = re.search(r"(\d+)\.(\d+)\.(\d+)", version_text)
-    if found is None:
+    match = re.search(r"(\d+)\.(\d+)\.(\d+)", version_text)
+    if match is None:
         raise UserError(f"{path} --version: expected a version, got {version_text.strip()[:80]!r}")
-    return int(found[1]), int(found[2]), int(found[3])
+    return int(match[1]), int(match[2]), int(match[3])
 
 
 def _ask(path: str, option: str) -> str:

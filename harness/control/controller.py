@@ -119,13 +119,13 @@ def _port_base_rtts_ns(topology: Topology, switch: Switch, rtts: BaseRtts | None
         return dict.fromkeys(topology.ports[switch.name], rtts.filling[None])
     hosts = topology.host_by_name
     beside = next((hosts[there.node] for there in topology.ports[switch.name].values() if there.node in hosts), None)
-    found = {}
+    base_rtts_ns = {}
     for port, there in topology.ports[switch.name].items():
         host = hosts.get(there.node)
         if host is None and beside is not None and switch.name == nic_switch_name(beside.name):
             host = beside
-        found[port] = rtts.filling[None if host is None else rtts.kinds[host.index]]
-    return found
+        base_rtts_ns[port] = rtts.filling[None if host is None else rtts.kinds[host.index]]
+    return base_rtts_ns
 
 
 def _behind(topology: Topology, there: Neighbour) -> PortView:
@@ -221,8 +221,8 @@ class Program:
         try:
             return [
                 update
-                for found in entry_files.read(path, self.p4info)
-                for update in (self.updates(found) if isinstance(found, _ENTRIES) else [found])
+                for message in entry_files.read(path, self.p4info)
+                for update in (self.updates(message) if isinstance(message, _ENTRIES) else [message])
             ]
         except ControllerError as error:
             raise ControllerError(f"{path}: {error}") from None
@@ -300,10 +300,10 @@ class Program:
 
 
 def _find(what: str, name: str, known: Mapping[str, _T], where: str) -> _T:
-    found = known.get(name)
-    if found is None:
+    entity = known.get(name)
+    if entity is None:
         raise ControllerError(f"{where} has no {what} {name!r}; expected one of {', '.join(sorted(set(known)))}")
-    return found
+    return entity
 
 
 def _matches_anything(match: Match) -> bool:

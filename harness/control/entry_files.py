@@ -125,17 +125,17 @@ def _of_json(path: Path, text: str, p4info: Message) -> Iterator[Entry]:
         raise UserError(f"{path}: not JSON: {error}") from None
     if not isinstance(tables, Mapping):
         raise UserError(f"{path}: expected an object with table_entries")
-    found = validate(_RuntimeFile, tables, str(path))
+    runtime = validate(_RuntimeFile, tables, str(path))
     known = {name: t for t in p4info.tables for name in (t.preamble.name, t.preamble.alias)}
-    for index, entry in enumerate(found.table_entries):
+    for index, entry in enumerate(runtime.table_entries):
         where = f"{path}: table_entries.{index}"
         try:
             yield _table_entry(entry, lookup("table", entry.table, known))
         except UserError as error:
             raise UserError(f"{where}: {error}") from None
-    for group in found.multicast_group_entries:
+    for group in runtime.multicast_group_entries:
         yield MulticastGroup(group.multicast_group_id, _replicas(group.replicas))
-    for session in found.clone_session_entries:
+    for session in runtime.clone_session_entries:
         yield CloneSession(session.clone_session_id, _replicas(session.replicas), session.packet_length_bytes)
 
 

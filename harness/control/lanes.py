@@ -104,15 +104,15 @@ def dependencies(
     replaces the rule of the written entries. Packets that have `strayed` start on all links that
     lead up, whatever their destination. Other packets start at the switches of hosts.
     """
-    found = _Search({name: _read(written) for name, written in entries.items()}, topology, deflecting, rule)
+    search = _Search({name: _read(written) for name, written in entries.items()}, topology, deflecting, rule)
     edges = {topology.uplink(host).node: host for host in topology.hosts}
     lane = rule.start if rule else start
     starts: list[_State] = [(switch, None, lane) for switch in edges]
     if strayed:
         starts = [(there.node, there.port, lane) for rise, there in _links(topology) if rise > 0]
     for destination in edges.values():
-        found.pursue(int(destination.address), list(starts))
-    return nx.DiGraph(list(found.edges))
+        search.pursue(int(destination.address), list(starts))
+    return nx.DiGraph(list(search.edges))
 
 
 def circle(
@@ -200,11 +200,11 @@ def cycle(graph: nx.DiGraph[Held]) -> list[str]:
 
 
 def _longest(entries: Sequence[tuple[Lpm, _V]], address: int, otherwise: _V) -> _V:
-    best, found = -1, otherwise
+    best, value_of_longest = -1, otherwise
     for prefix, value in entries:
         if prefix.prefix_len > best and (address ^ prefix.value) >> 32 - prefix.prefix_len == 0:
-            best, found = prefix.prefix_len, value
-    return found
+            best, value_of_longest = prefix.prefix_len, value
+    return value_of_longest
 
 
 def _read(entries: Sequence[Entry]) -> _Tables:
@@ -221,20 +221,20 @@ def _read(entries: Sequence[Entry]) -> _Tables:
 def _add(
     tables: _Tables, groups: Mapping[int, tuple[int, ...]], table: str, match: Mapping[str, object], action: Action
 ) -> None:
-    told = action.params
+    params = action.params
     prefix = match.get("dst_addr")
     exact = {name: key.value for name, key in match.items() if isinstance(key, Exact)}
     if table == "ipv4_lpm" and isinstance(prefix, Lpm) and action.name in ("forward", "balance"):
-        tables.routes.append((prefix, groups[told["group_id"]] if "group_id" in told else (told["port"],)))
+        tables.routes.append((prefix, groups[params["group_id"]] if "group_id" in params else (params["port"],)))
     elif table == "candidate_group" and isinstance(prefix, Lpm):
-        tables.group_of.append((prefix, told["group_id"]))
+        tables.group_of.append((prefix, params["group_id"]))
     elif table == "lane":
-        tables.next_lane[exact["priority"]] = told["next_priority"]
-        if told["last"]:
+        tables.next_lane[exact["priority"]] = params["next_priority"]
+        if params["last"]:
             tables.last.add(exact["priority"])
     elif table == "to_above":
         tables.above.add(exact["port"])
     elif table == "candidate":
-        tables.candidates.setdefault(exact["group"], set()).add(told["candidate_port"])
+        tables.candidates.setdefault(exact["group"], set()).add(params["candidate_port"])
     elif table == "normal_port":
         tables.normal.setdefault(exact["group"], set()).add(exact["port"])

@@ -94,12 +94,12 @@ def find(name: str, folder: Path) -> LoadBalancer:
     Raises UserError.
     """
     if name.endswith(".p4"):
-        found = LoadBalancer(Path(name).stem, (folder / name).resolve())
-        if not found.source.is_file():
+        balancer = LoadBalancer(Path(name).stem, (folder / name).resolve())
+        if not balancer.source.is_file():
             raise UserError(f"switch.load_balancing: no file {name!r}")
     elif name in names():
-        found = LoadBalancer(name, DIRECTORY / f"{name}.p4")
+        balancer = LoadBalancer(name, DIRECTORY / f"{name}.p4")
     else:
         raise UserError(f"switch.load_balancing: no load balancer {name!r}; {suggest(name, names())}, or a .p4 file")
-    found.check()
-    return found
+    balancer.check()
+    return balancer

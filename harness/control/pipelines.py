@@ -86,20 +86,20 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
     With `trace` it reports its actions on each packet, and counts the statements that packets
     reach. Both cost time.
     """
-    made = compiled(what, compiler)
-    if _BALANCED in dict(what.defines) and all(action.preamble.alias != "balance" for action in made.p4info.actions):
+    program = compiled(what, compiler)
+    if _BALANCED in dict(what.defines) and all(action.preamble.alias != "balance" for action in program.p4info.actions):
         raise UserError(
             f"switch.load_balancing: {what.source} leaves no choice to a load balancer; expected a program that "
             "includes include/forwarding.p4"
         )
-    if LOSS in dict(what.defines) and all(counter.preamble.alias != "lost_in" for counter in made.p4info.counters):
+    if LOSS in dict(what.defines) and all(counter.preamble.alias != "lost_in" for counter in program.p4info.counters):
         raise UserError(f"switch.loss: {what.source} loses nothing; expected a program that includes include/switch.p4")
-    scripted = partial(_scripted, made, what.source.stem)
-    known = controller.Program(made.p4info, json.dumps(made.json).encode(), scripted)
+    scripted = partial(_scripted, program, what.source.stem)
+    known = controller.Program(program.p4info, json.dumps(program.json).encode(), scripted)
     if not trace:
-        return Pipeline(known, build(made.program), draws(made.program))
-    traced = build_traced(made.program)
-    return Pipeline(known, traced.library, draws(made.program), traced)
+        return Pipeline(known, build(program.program), draws(program.program))
+    traced = build_traced(program.program)
+    return Pipeline(known, traced.library, draws(program.program), traced)
 
 
 def _scripted(made: Compiled, name: str, script: Path, switch: str) -> list[Message]:
@@ -152,6 +152,6 @@ def _p4c(what: Build) -> Compiled:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise UserError(f"{P4C}: {error}") from None
         if done.returncode:
-            told = [line for line in done.stderr.splitlines() if "error" in line] or [f"exit status {done.returncode}"]
-            raise UserError(f"{P4C}: {told[0]}")
+            lines = [line for line in done.stderr.splitlines() if "error" in line] or [f"exit status {done.returncode}"]
+            raise UserError(f"{P4C}: {lines[0]}")
         return Compiled(config.read_text(), parse_p4info(p4info.read_text()).SerializeToString(deterministic=True))

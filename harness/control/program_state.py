@@ -44,38 +44,38 @@ class CellArray:
 
 def registers(p4info: Message) -> dict[str, CellArray]:
     """Return the registers with integer cells of up to 64 bits, by full name and by alias."""
-    found = {}
+    arrays = {}
     for register in p4info.registers:
         spec = register.type_spec.bitstring
         bits = spec.bit.bitwidth or spec.int.bitwidth
         if 0 < bits <= _MAX_BITS:
             preamble = register.preamble
-            found[preamble.name] = found[preamble.alias] = CellArray(
+            arrays[preamble.name] = arrays[preamble.alias] = CellArray(
                 "register", preamble.name, preamble.id, register.size, ("value",), bits, signed=spec.int.bitwidth > 0
             )
-    return found
+    return arrays
 
 
 def counters(p4info: Message) -> dict[str, CellArray]:
     """Return the indexed counters, by full name and by alias."""
-    found = {}
+    arrays = {}
     for counter in p4info.counters:
         preamble = counter.preamble
-        found[preamble.name] = found[preamble.alias] = CellArray(
+        arrays[preamble.name] = arrays[preamble.alias] = CellArray(
             "counter", preamble.name, preamble.id, counter.size, _counted(counter)
         )
-    return found
+    return arrays
 
 
 def meters(p4info: Message) -> dict[str, CellArray]:
     """Return the indexed meters, by full name and by alias."""
-    found = {}
+    arrays = {}
     for meter in p4info.meters:
         preamble = meter.preamble
-        found[preamble.name] = found[preamble.alias] = CellArray(
+        arrays[preamble.name] = arrays[preamble.alias] = CellArray(
             "meter", preamble.name, preamble.id, meter.size, _METERED
         )
-    return found
+    return arrays
 
 
 def _counted(counter: Message) -> tuple[str, ...]:
@@ -139,8 +139,8 @@ class ByEngine:
                 value = int.from_bytes(self._switch.register_read(array.name, index), "big")
                 yield index, array.number(value)
             else:
-                told = dict(zip(_UNITS[3], self._switch.counter_read(array.name, index), strict=True))
-                yield index, *(told[name] for name in array.values)
+                counts = dict(zip(_UNITS[3], self._switch.counter_read(array.name, index), strict=True))
+                yield index, *(counts[name] for name in array.values)
 
     def packets(self, counter: CellArray) -> NDArray[np.int64]:
         return np.frombuffer(self._switch.counter_packets(counter.name, counter.size), np.int64)
@@ -180,8 +180,8 @@ def _read(client: Client, cells: CellArray, indices: Sequence[int] | None) -> It
             config = entity.meter_entry.config
             yield entity.meter_entry.index.index, *(getattr(config, name) for name in cells.values)
         else:
-            told = _counts(entity.counter_entry.data)
-            yield entity.counter_entry.index.index, *(told[name] for name in cells.values)
+            counts = _counts(entity.counter_entry.data)
+            yield entity.counter_entry.index.index, *(counts[name] for name in cells.values)
 
 
 def _query(kind: str, ident: int, index: int | None = None) -> Message:
@@ -270,9 +270,9 @@ def _members(data: Message, spec: Message, types: Message, name: str = "") -> It
 def _counters(client: Client, counter: Message) -> Iterator[Cell]:
     for entity in client.read([_query("counter", counter.preamble.id)]):
         entry = entity.counter_entry
-        told = _counts(entry.data)
+        counts = _counts(entry.data)
         for field in _counted(counter):
-            yield Cell("counter", counter.preamble.alias, entry.index.index, "", field, told[field])
+            yield Cell("counter", counter.preamble.alias, entry.index.index, "", field, counts[field])
 
 
 def _meters(client: Client, meter: Message) -> Iterator[Cell]:
@@ -284,9 +284,9 @@ def _meters(client: Client, meter: Message) -> Iterator[Cell]:
 
 def _direct_counters(client: Client, counter: Message, tables: Sequence[Message]) -> Iterator[Cell]:
     for key, entry in _direct(client, "counter", counter, tables):
-        told = _counts(entry.data)
+        counts = _counts(entry.data)
         for field in _counted(counter):
-            yield Cell("direct counter", counter.preamble.alias, -1, key, field, told[field])
+            yield Cell("direct counter", counter.preamble.alias, -1, key, field, counts[field])
 
 
 def _direct_meters(client: Client, meter: Message, tables: Sequence[Message]) -> Iterator[Cell]:

@@ -48,8 +48,8 @@ class Rerouting:
         view = replace(switch_view(self._topology, switch, self._settings), tables=self._program.tables)
         return difference(self._entries(view, old), self._entries(view, new))
 
-    def _entries(self, view: SwitchView, found: Iterable[Route]) -> list[Message]:
-        entries = self._parameters.entries(replace(view, routes=tuple(found)))
+    def _entries(self, view: SwitchView, routes: Iterable[Route]) -> list[Message]:
+        entries = self._parameters.entries(replace(view, routes=tuple(routes)))
         return [update for entry in entries for update in self._program.shared_updates(entry)]
 
 

@@ -50,14 +50,14 @@ def describe(request: RunRequest, ranks: Ranks | None = None) -> None:
     built, built_here = (1, 1) if ranks is None else (ranks.count, ranks.count_here)
     workers = workers_of("1" if where is not None else request.workers, traced)
     too_large = Mistakes()
-    found: list[Expected] = []
+    expectations: list[Expected] = []
     rows: list[dict[str, str]] = []
     for planned in batch.runs:
         run = planned.run()
         if virtual:
             memory_limit(run, built, built_here)
         foreseen = expected(run)
-        found.append(foreseen)
+        expectations.append(foreseen)
         count = workers(run, foreseen) if ranks is None else ranks.count
         if how.trace is not None:
             check_trace(run.traffic(), how.trace.flow, count > 1)
@@ -73,8 +73,8 @@ def describe(request: RunRequest, ranks: Ranks | None = None) -> None:
             too_large.attempt(partial(check_fits, run, foreseen))
     if rows:
         _show(rows)
-    if where is not None and (len(found) > 1 or rows):
-        click.echo(_all(found, where))
+    if where is not None and (len(expectations) > 1 or rows):
+        click.echo(_all(expectations, where))
     tell_doubts(batch, how.trace)
     too_large.tell()
 

@@ -80,8 +80,8 @@ def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | N
     with scratch as folder:
         if make is None:
             with _watching(request.watch) as watcher:
-                made = maker(request.how, _workers(request, ranks), watcher, request.prompt)
-                kept, early = _completed(request, batch, taken, folder, made)
+                make_runs = maker(request.how, _workers(request, ranks), watcher, request.prompt)
+                kept, early = _completed(request, batch, taken, folder, make_runs)
         else:
             kept, early = _completed(request, batch, taken, folder, make)
         no_report = attempt(lambda: reports.write_page(batch, kept, folder), folder) if request.report else []

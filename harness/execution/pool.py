@@ -98,8 +98,8 @@ def _in_processes(
             while waiting:
                 done, _ = futures.wait(waiting, return_when=futures.FIRST_COMPLETED)
                 for future in sorted(done, key=lambda future: future.exception() is not None):
-                    made = future.result()
-                    yield waiting.pop(future), made
+                    result = future.result()
+                    yield waiting.pop(future), result
         except BrokenProcessPool:
             # The pool's own thread waits for the processes; a second waiter could miss their exit
             # status.
@@ -192,11 +192,11 @@ def _on_cluster(
         waiting = {client.submit(work, item, pure=False): i for i, item in enumerate(items)}
         for future in as_completed(waiting):
             try:
-                made = future.result()
+                result = future.result()
             except distributed.KilledWorker as error:
                 raise DeadWorkerError(
                     f"{names[waiting[future]]}: the cluster's worker {error.last_worker.address} has ended before it "
                     "was done; was there enough memory?"
                 ) from None
-            yield waiting[future], made
+            yield waiting[future], result
             future.release()

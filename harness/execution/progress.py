@@ -33,12 +33,12 @@ class RunProgress:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
-                TextColumn("{task.fields[told]}"),
+                TextColumn("{task.fields[status]}"),
                 TimeElapsedColumn(),
                 console=self._console,
             )
             if not one_by_one:
-                self._of_all = self._bar.add_task("runs", total=runs, told=f"0 of {runs} done")
+                self._of_all = self._bar.add_task("runs", total=runs, status=f"0 of {runs} done")
 
     def __enter__(self) -> RunProgress:
         if self._bar:
@@ -56,7 +56,7 @@ class RunProgress:
         self._label = self._numbered(label)
         self._last_line = self._run_since_s = time.monotonic()
         if self._bar:
-            self._task = self._bar.add_task(self._label, total=None, told="setting up")
+            self._task = self._bar.add_task(self._label, total=None, status="setting up")
 
     def building(self, share: float) -> None:
         """Show that `share` of the run's network is built."""
@@ -78,7 +78,7 @@ class RunProgress:
 
     def _tell(self, share: float, words: str) -> None:
         if self._bar and self._task is not None:
-            self._bar.update(self._task, completed=share, total=1.0, told=words)
+            self._bar.update(self._task, completed=share, total=1.0, status=words)
         elif time.monotonic() - self._last_line > _LINE_EVERY_S:
             self._last_line = time.monotonic()
             self._console.print(f"{self._label}: {words}", soft_wrap=True)
@@ -101,7 +101,7 @@ class RunProgress:
         if self._bar and self._of_all is not None:
             left = _duration(self._since_s, self._over / self._runs)
             so_far = f"{self._over} of {self._runs} done, {left}"
-            self._bar.update(self._of_all, completed=self._over, told=so_far)
+            self._bar.update(self._of_all, completed=self._over, status=so_far)
         self._console.print(f"{numbered}: {line}", soft_wrap=True)
 
     def _numbered(self, label: str) -> str:

@@ -63,8 +63,8 @@ def at_once(
     options, names = asdict(how), [folder.name for _, folder in runs]
     if isinstance(where, Cluster):
         sent = pool.distribute(partial(pool_task.files, how=options), [run for run, _ in runs], where, names)
-        with closing(sent) as made:
-            for i, files in made:
+        with closing(sent) as completed:
+            for i, files in completed:
                 yield i, results.write(runs[i][1], files)
         return
     wanted = [(run, folder.resolve()) for run, folder in runs]

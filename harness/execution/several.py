@@ -30,8 +30,8 @@ def known(runs: Sequence[PlannedRun], reuse: Sequence[Path], resume: Path | None
     kept = [*resumed, *(result for earlier in reuse for result in results.load_all(earlier))]
     if not kept:
         return {}
-    found = ((number, results.one_that_serves(kept, inputs(run.run()), how)) for number, run in enumerate(runs))
-    taken = {number: earlier for number, earlier in found if earlier is not None}
+    existing = ((number, results.one_that_serves(kept, inputs(run.run()), how)) for number, run in enumerate(runs))
+    taken = {number: earlier for number, earlier in existing if earlier is not None}
     if any(result.folder == resume for result in resumed):
         raise UserError(f"--resume {resume}: it is the folder of one run; expected the one that has it")
     in_place = {result.folder for number, result in taken.items() if result.folder.name == runs[number].folder_name}
@@ -55,27 +55,27 @@ def complete(
     for each run that is done, with its outcome. If an exception ends this early, it is returned
     along with the completed runs; it is raised if there are none.
     """
-    found: dict[int, Result] = {}
+    result_of: dict[int, Result] = {}
     early: BaseException | None = None
     try:
         for number, earlier in taken.items():
             folders[number].mkdir()
             copy_content(earlier.folder, folders[number])
-            found[number] = results.load(folders[number])
+            result_of[number] = results.load(folders[number])
             tell(number, f"taken from {earlier.folder}")
-        with closing(make([number for number in range(len(folders)) if number not in taken])) as made:
-            for number, result in made:
-                found[number] = result
+        with closing(make([number for number in range(len(folders)) if number not in taken])) as completed:
+            for number, result in completed:
+                result_of[number] = result
                 tell(number, _ending(result))
     except (Exception, KeyboardInterrupt) as error:
-        if not found:
+        if not result_of:
             raise
         interruption.heard()
         early = error
-        for number in set(range(len(folders))) - set(found):
+        for number in set(range(len(folders))) - set(result_of):
             shutil.rmtree(folders[number], ignore_errors=True)
-    results.note_order(folders[0].parent, [folders[number].name for number in sorted(found)])
-    return dict(sorted(found.items())), early
+    results.note_order(folders[0].parent, [folders[number].name for number in sorted(result_of)])
+    return dict(sorted(result_of.items())), early
 
 
 def _ending(result: Result) -> str:

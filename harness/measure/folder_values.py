@@ -205,28 +205,28 @@ def read_scenario(path: Path) -> tuple[str, Scenario, dict[str, Any]]:
 
 def read_names(path: Path) -> list[str]:
     """Return the names of folders from a JSON file with an array of them."""
-    found = _read_json(path)
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+    names = _read_json(path)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UserError(f"{path}: expected a JSON array of names")
-    return found
+    return names
 
 
 def read_object(path: Path) -> dict[str, Any]:
     """Return the object in a JSON file."""
-    found = _read_json(path)
-    if not isinstance(found, dict):
+    document = _read_json(path)
+    if not isinstance(document, dict):
         raise UserError(f"{path}: expected a JSON object")
-    return found
+    return document
 
 
 def _read_json(path: Path) -> Any:
     text = read_text(path, MOST_JSON_BYTES)
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError is also raised for a number of 5,000 digits
         raise UserError(f"{path}: not JSON: {error}") from None
-    _expect_sound(path, found)
-    return found
+    _expect_sound(path, document)
+    return document
 
 
 def _checked(path: Path, model: type[BaseModel], values: dict[str, Any]) -> dict[str, Any]:
@@ -274,14 +274,14 @@ def _expect_text(path: Path, text: str) -> None:
 
 def table_names(folder: Path) -> frozenset[str]:
     """Return the names of the tables in a run's folder."""
-    found = []
+    names = []
     for path in folder.glob(f"*{TABLE}"):
         expect_regular(path)
         try:
-            found.append(_plain(path.stem))
+            names.append(_plain(path.stem))
         except ValueError as error:
             raise UserError(f"{str(folder)!r}: the table {path.name!r} {error}") from None
-    return frozenset(found)
+    return frozenset(names)
 
 
 def read_table(path: Path, categories: Sequence[str], rows: int | None = None) -> pd.DataFrame:
@@ -303,11 +303,11 @@ def read_table(path: Path, categories: Sequence[str], rows: int | None = None) -
         for i, name in enumerate(table.column_names):
             if name in texts and name not in categories:
                 table = table.set_column(i, name, table.column(i).cast(pa.large_string()))
-        made: pd.DataFrame = table.to_pandas()
+        frame: pd.DataFrame = table.to_pandas()
     except (pa.ArrowException, OSError, MemoryError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise UserError(f"{path}: damaged: {reason:.200}; {_AS_WRITTEN}") from None
-    return made
+    return frame
 
 
 def most_bytes() -> int:
@@ -317,9 +317,9 @@ def most_bytes() -> int:
 
 def _expect_size(path: Path, file: pq.ParquetFile, rows: int | None) -> None:
     """Raise UserError for a table with unknown columns, or one that takes too much memory."""
-    found = file.metadata
-    if rows is not None and found.num_rows != rows:
-        raise UserError(f"{path}: {found.num_rows:,} rows; expected {rows:,}, as summary.json says; {_AS_WRITTEN}")
+    metadata = file.metadata
+    if rows is not None and metadata.num_rows != rows:
+        raise UserError(f"{path}: {metadata.num_rows:,} rows; expected {rows:,}, as summary.json says; {_AS_WRITTEN}")
     row_bytes = 0
     names = file.schema_arrow.names
     for field in file.schema_arrow:
@@ -328,11 +328,11 @@ def _expect_size(path: Path, file: pq.ParquetFile, rows: int | None) -> None:
         if not (_is_text(field.type) or any(is_kind(field.type) for is_kind in _KINDS)):
             raise UserError(f"{path}: column {field.name!r} of type {field.type}; {_AS_WRITTEN}")
         row_bytes += 8
-    groups = (found.row_group(i) for i in range(found.num_row_groups))
+    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
     written_bytes = sum(max(group.total_byte_size, 0) for group in groups)
-    if (size_bytes := max(row_bytes * found.num_rows, written_bytes)) > (most := most_bytes()):
+    if (size_bytes := max(row_bytes * metadata.num_rows, written_bytes)) > (most := most_bytes()):
         raise UserError(
-            f"{path}: {found.num_rows:,} rows of {len(names)} columns take some {size_bytes / 2**30:.2f} GiB; "
+            f"{path}: {metadata.num_rows:,} rows of {len(names)} columns take some {size_bytes / 2**30:.2f} GiB; "
             f"expected at most {most / 2**30:.2f} GiB"
         )
 

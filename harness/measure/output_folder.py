@@ -74,11 +74,11 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
                 f"output folder {str(target)!r}: a killed command has left {str(aside)!r}, which it was when that "
                 "went on with it; expected you to look at it, and to remove or rename it"
             )
-        made = [folder for folder in target.absolute().parents if not folder.exists()]
+        parents = [folder for folder in target.absolute().parents if not folder.exists()]
     except OSError as error:
         raise _refused(target, error) from None
     scratch = _hidden(target.absolute())
-    with _note(scratch) as number, _open(scratch, number, made), Reserve() as reserve:
+    with _note(scratch) as number, _open(scratch, number, parents), Reserve() as reserve:
         try:
             _make(target, scratch, number)
             yield scratch
@@ -98,7 +98,7 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
         except BaseException as error:
             reserve.free()
             with SignalsWait():
-                _discard(scratch, made)
+                _discard(scratch, parents)
             for_the_user = for_user(target, error)
             if for_the_user is not error:
                 raise for_the_user from None
@@ -106,9 +106,9 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
 
 
 @contextlib.contextmanager
-def _open(scratch: Path, number: str, made: Sequence[Path]) -> Iterator[None]:
+def _open(scratch: Path, number: str, parents: Sequence[Path]) -> Iterator[None]:
     """Register the folder for `removal` during the block."""
-    what = (scratch, _notes() / number, made)
+    what = (scratch, _notes() / number, parents)
     _filled.append(what)
     try:
         yield
@@ -125,7 +125,7 @@ def removal(message: str) -> list[bytes]:
     if not _filled:
         return []
     parts = [f"rm -rf -- {shlex.quote(str(scratch))} {shlex.quote(str(note))}" for scratch, note, _ in _filled]
-    parts += [f"rmdir -- {shlex.quote(str(folder))} 2>/dev/null" for *_, made in _filled for folder in made]
+    parts += [f"rmdir -- {shlex.quote(str(folder))} 2>/dev/null" for *_, parents in _filled for folder in parents]
     parts += [f"printf '%s\\n' {shlex.quote(message)} >&2", "exit 2"]
     return [os.fsencode(word) for word in ("/bin/sh", "-c", "; ".join(parts))]
 
@@ -239,10 +239,10 @@ def _make(target: Path, scratch: Path, number: str) -> None:
         raise _refused(target, error) from None
 
 
-def _discard(scratch: Path, made: list[Path]) -> None:
+def _discard(scratch: Path, parents: list[Path]) -> None:
     """Remove the hidden folder, and the parent folders made for it unless others use them."""
     shutil.rmtree(scratch, ignore_errors=True)
-    for folder in made:
+    for folder in parents:
         with contextlib.suppress(OSError):
             folder.rmdir()
 

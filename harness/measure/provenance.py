@@ -123,8 +123,8 @@ _TELLING = {"version": "versions of p4cc", "sources": "sources of p4cc", "compil
 _SHOWN = 40  # characters of a difference that are shown
 
 
-def differences(found: Iterable[Mapping[str, Any]]) -> list[str]:
+def differences(provenances: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return a line for each difference between runs of one report that may change results."""
-    known = [each for each in found if each]
+    known = [each for each in provenances if each]
     values = {key: list(dict.fromkeys(str(each.get(key))[:_SHOWN] for each in known)) for key in _TELLING}
     return [f"different {_TELLING[key]}: {', '.join(several)}" for key, several in values.items() if len(several) > 1]

@@ -51,8 +51,8 @@ class Series:
             rows = self._rows[columns] = {}
             for row, values in enumerate(places):
                 rows.setdefault(values, row)
-        found = self._rows[columns].get(tuple(place.values()))
-        return np.empty(0, np.int64) if found is None else self.values[:, found]
+        index = self._rows[columns].get(tuple(place.values()))
+        return np.empty(0, np.int64) if index is None else self.values[:, index]
 
     def table(self) -> pd.DataFrame:
         """Return a row for each time and place, except for places whose values are all 0.
@@ -72,8 +72,8 @@ class Series:
 def places(table: Table, rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
     """Return the places of a table's values, a row each, as the table declares them."""
     types = {column.name: column.type for column in table.places}
-    found = pd.DataFrame(rows, columns=list(types))
-    return found.astype({name: kind for name, kind in types.items() if kind is not None})
+    frame = pd.DataFrame(rows, columns=list(types))
+    return frame.astype({name: kind for name, kind in types.items() if kind is not None})
 
 
 class World(Protocol):

@@ -125,11 +125,11 @@ def isolation(recording: Recording, interval_ns: int, flows: pd.DataFrame, messa
     half_ns = recording.end_ns // 2
     later = rates[rates["time_ns"] > half_ns]
     intervals = recording.end_ns // interval_ns - half_ns // interval_ns if interval_ns else 0
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for role in ROLES:
         own = flows[flows["role"] == role]
         of_role = later["qp"].isin(messages.loc[messages["role"] == role, "qp"])
-        found[f"{role}s"] = {
+        figures[f"{role}s"] = {
             "flows": len(own),
             "flows_delivered": int((own["delivered_ns"] >= 0).sum()),
             "pieces": int((messages["role"] == role).sum()),
@@ -138,25 +138,25 @@ def isolation(recording: Recording, interval_ns: int, flows: pd.DataFrame, messa
             "fct_ns": distribution(own["fct_ns"]),
             "slowdown": distribution(own["slowdown"]),
         }
-    attackers, victims = (found[f"{role}s"]["throughput_bps"] or 0.0 for role in ROLES)
-    return {**found, "attackers_share": attackers / (attackers + victims) if attackers + victims else None}
+    attackers, victims = (figures[f"{role}s"]["throughput_bps"] or 0.0 for role in ROLES)
+    return {**figures, "attackers_share": attackers / (attackers + victims) if attackers + victims else None}
 
 
 def by_size(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
     """Return figures of each class of flows in `record.sizes`, with the columns that they need."""
-    found: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for each in run.scenario.record.sizes:
         most_bytes = math.inf if each.most_bytes is None else each.most_bytes
         own = flows[flows["size_bytes"].between(each.least_bytes, most_bytes)]
-        found[each.name] = _of_some(own)
+        figures[each.name] = _of_some(own)
         if MAX_LATENCY in own:
-            found[each.name][MAX_LATENCY] = distribution(own[MAX_LATENCY].where(own[MAX_LATENCY] >= 0))
+            figures[each.name][MAX_LATENCY] = distribution(own[MAX_LATENCY].where(own[MAX_LATENCY] >= 0))
         for name in (MEAN_LINKS, SHORTEST_LINKS):
             if name in own:
-                found[each.name][name] = distribution(own[name])["mean"]
+                figures[each.name][name] = distribution(own[name])["mean"]
         if MEAN_WEIGHT in own:
-            found[each.name]["weighted_slowdown"] = distribution(own["slowdown"] * own[MEAN_WEIGHT])
-    return found
+            figures[each.name]["weighted_slowdown"] = distribution(own["slowdown"] * own[MEAN_WEIGHT])
+    return figures
 
 
 def by_group(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
@@ -174,11 +174,11 @@ def by_group(run: Run, flows: pd.DataFrame) -> dict[str, Any]:
 def _groups(run: Run, flows: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the flows of each group, and those of the scenario's own workload if there are any."""
     names = [group.name for group in run.scenario.groups]
-    found = {name: flows[flows["group"] == name] for name in names}
+    by_group = {name: flows[flows["group"] == name] for name in names}
     rest = flows[~flows["group"].isin(names)]
     if len(rest):
-        found[WORKLOAD] = rest
-    return found
+        by_group[WORKLOAD] = rest
+    return by_group
 
 
 def _of_some(flows: pd.DataFrame) -> dict[str, Any]:
@@ -275,7 +275,7 @@ def congestion(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
         return {"congested": 0, "over_ns": over_ns, "worst": []}
     start_ns = int(flows["start_ns"].min())
     end_ns = int(flows["delivered_ns"].max()) if (flows["delivered_ns"] >= 0).all() else recording.end_ns
-    found = []
+    congested_ports = []
     for row, (node, port, max_bytes) in enumerate(
         zip(stats["node"].tolist(), stats["port"].tolist(), stats["max_bytes"].tolist(), strict=True)
     ):
@@ -285,10 +285,10 @@ def congestion(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str,
             continue
         # -1: unknown
         most_bytes = max_bytes if max_bytes >= 0 else int(_samples(run, recording, name, port, flows).max(initial=0))
-        found.append((-most_bytes * 8e9 / there.rate_bps, name, port, row, most_bytes))
-    congested = sum(-negative_ns > over_ns for negative_ns, *_ in found)
+        congested_ports.append((-most_bytes * 8e9 / there.rate_bps, name, port, row, most_bytes))
+    congested = sum(-negative_ns > over_ns for negative_ns, *_ in congested_ports)
     worst = []
-    for _, name, port, row, most_bytes in sorted(found)[:_WORST]:
+    for _, name, port, row, most_bytes in sorted(congested_ports)[:_WORST]:
         there = run.topology.ports[name][port]
         samples = _samples(run, recording, name, port, flows)
         worst.append(
@@ -405,8 +405,8 @@ def dropped(drops: Mapping[str, int], program: str) -> str:
     Drops for which the program has no name are listed under the name of the program.
     """
     unnamed = {f"program_{where}": f"by {program} in its {where}" for where in program_ledger.PIPELINES}
-    found = sorted(((count, unnamed.get(reason, reason)) for reason, count in drops.items() if count > 0), reverse=True)
-    return ", ".join(f"{count:,} {reason}" for count, reason in found)
+    parts = sorted(((count, unnamed.get(reason, reason)) for reason, count in drops.items() if count > 0), reverse=True)
+    return ", ".join(f"{count:,} {reason}" for count, reason in parts)
 
 
 def unfinished(summary: Mapping[str, Any]) -> str | None:

@@ -75,9 +75,9 @@ def hops(
                 yield hop._replace(event=decoded)
 
 
-def explain(found: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
+def explain(hops: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
     """Yield a line for each hop: model time, node, the packet's id, its length and the event."""
-    for (time_ns, node, event, port, priority, depth, wire_bytes, *_), number, _, decoded in found:
+    for (time_ns, node, event, port, priority, depth, wire_bytes, *_), number, _, decoded in hops:
         which = "" if number is None else f"#{number}"
         if decoded is not None:
             yield f"{time_ns:>12} ns  {names[node]:<12} {which:>6} {plain(decoded)}"
@@ -87,9 +87,9 @@ def explain(found: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
         yield f"{time_ns:>12} ns  {names[node]:<12} {which:>6} {wire_bytes:>5} B {words}"
 
 
-def as_json(found: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
+def as_json(hops: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
     """Yield the hops as JSON objects: `time_ns`, `node`, `id`, `psn`, and the event or the hop's numbers."""
-    for (time_ns, node, event, port, priority, depth, wire_bytes, *_), number, psn, decoded in found:
+    for (time_ns, node, event, port, priority, depth, wire_bytes, *_), number, psn, decoded in hops:
         members: dict[str, object] = {"time_ns": time_ns, "node": names[node], "id": number, "psn": psn}
         if decoded is not None:
             members |= json.loads(json_line(decoded))

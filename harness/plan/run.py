@@ -341,13 +341,13 @@ class Run:
     @cached_property
     def most_copies(self) -> dict[str, int]:
         """Largest number of copies of one frame that each switch makes, by its name; 1 without copies."""
-        found: dict[str, int] = {}
+        copies: dict[str, int] = {}
         trees = [group.tree(self.topology) for group in self.groups]
         trees += [tree for group in self.collectives for tree in collective_trees(self.topology, group)]
         for tree in trees:
             for node, ports in tree.down.items():
-                found[node] = max(len(ports), found.get(node, 1))
-        return found
+                copies[node] = max(len(ports), copies.get(node, 1))
+        return copies
 
     def link_changes(self) -> list[LinkChange]:
         """Return the changes of links during the run, in order of time.
@@ -361,7 +361,7 @@ class Run:
         after_ns = self.scenario.reroute_after_ns
         if after_ns is None:
             return []
-        found: list[RouteChange] = []
+        reactions: list[RouteChange] = []
         down: set[int] = set()
         before: frozenset[int] = frozenset()
         changes = [change for change in self.link_changes() if change.up is not None]
@@ -369,9 +369,9 @@ class Run:
             for change in together:
                 (down.discard if change.up else down.add)(change.link)
             if before != down:
-                found.append(RouteChange(time_ns + after_ns, before, frozenset(down)))
-                before = found[-1].now
-        return found
+                reactions.append(RouteChange(time_ns + after_ns, before, frozenset(down)))
+                before = reactions[-1].now
+        return reactions
 
     @cached_property
     def shortest_delay_ns(self) -> int:
@@ -470,7 +470,7 @@ def link_changes(topology: Topology, events: Sequence[LinkEvent]) -> list[LinkCh
     """
     places = [_links_of(topology, i, event) for i, event in enumerate(events)]
     down: dict[int, set[str]] = {}  # by link: the nodes that are down; "" stands for the link itself
-    found: list[LinkChange] = []
+    changes: list[LinkChange] = []
     for i, event in sorted(enumerate(events), key=lambda pair: pair[1].time_ns):
         for number in places[i]:
             up = None
@@ -487,8 +487,8 @@ def link_changes(topology: Topology, events: Sequence[LinkEvent]) -> list[LinkCh
                 direction = 0 if topology.links[number].b in link_ends(topology, event.towards) else 1
             change = LinkChange(event.time_ns, number, up, rate_bps, event.delay_ns, event.loss, direction)
             if change != LinkChange(event.time_ns, number):
-                found.append(change)
-    return found
+                changes.append(change)
+    return changes
 
 
 def _links_of(topology: Topology, index: int, event: LinkEvent) -> list[int]:
@@ -497,17 +497,17 @@ def _links_of(topology: Topology, index: int, event: LinkEvent) -> list[int]:
     if event.link is not None:
         a, b = event.link
         at_a, at_b = link_ends(topology, a), link_ends(topology, b)
-        found = [
+        parallel_links = [
             i
             for i, link in enumerate(topology.links)
             if (link.a in at_a and link.b in at_b) or (link.a in at_b and link.b in at_a)
         ]
-        if event.parallel >= len(found):
+        if event.parallel >= len(parallel_links):
             raise UserError(
                 f"{where}: there is no link {a} - {b} with number {event.parallel} in topology "
-                f"{topology.name!r}, which has {len(found)} between them"
+                f"{topology.name!r}, which has {len(parallel_links)} between them"
             )
-        return [found[event.parallel]]
+        return [parallel_links[event.parallel]]
     key, name, known = "switch", event.switch or "", {*topology.switch_by_name}
     if event.host is not None:
         key, name, known = "host", event.host, {*topology.servers, *topology.host_by_name}

@@ -30,10 +30,10 @@ def comments(cls: type[Any]) -> Mapping[str, str]:
             words[line] = token.string.lstrip("#").strip()
             if not token.line[: token.start[1]].strip():
                 alone.add(line)
-    (made,) = ast.parse(text).body
-    assert isinstance(made, ast.ClassDef)
-    found = {}
-    for statement in made.body:
+    (parsed,) = ast.parse(text).body
+    assert isinstance(parsed, ast.ClassDef)
+    comments_by_field = {}
+    for statement in parsed.body:
         if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
             continue
         first, last = statement.lineno, statement.end_lineno or statement.lineno
@@ -42,8 +42,8 @@ def comments(cls: type[Any]) -> Mapping[str, str]:
         lines = [words[line] for line in range(first, last + 1) if line in words]
         comment = " ".join(line for line in lines if line[:4] != "fmt:")
         if comment:
-            found[statement.target.id] = comment
-    return found
+            comments_by_field[statement.target.id] = comment
+    return comments_by_field
 
 
 def summary(cls: type[Any]) -> str:

@@ -41,8 +41,8 @@ class Entry:
 
 def words() -> list[Entry]:
     """Return the glossary, the terms of reports, and the claims of papers."""
-    found = [*glossary().items(), *of_reports().items(), *claimed().items()]
-    return [Entry(name, said) for name, said in found]
+    entries = [*glossary().items(), *of_reports().items(), *claimed().items()]
+    return [Entry(name, said) for name, said in entries]
 
 
 def entries() -> list[Entry]:
@@ -50,10 +50,10 @@ def entries() -> list[Entry]:
     by_declaration: dict[tuple[Any, ...], list[Key]] = {}
     for key in all_keys():
         by_declaration.setdefault((key.name, key.source, key.default_text, key.range), []).append(key)
-    found = [
+    every = [
         Entry(same[0].name, same[0].meaning, tuple(key.of for key in same if key.of), same[0])
         for same in by_declaration.values()
     ]
     for section, words in recorded().items():
-        found += [Entry(name if section in _BY_ITSELF else f"{section}.{name}", said) for name, said in words.items()]
-    return found
+        every += [Entry(name if section in _BY_ITSELF else f"{section}.{name}", said) for name, said in words.items()]
+    return every

@@ -113,9 +113,9 @@ def _tables_in(hint: Any) -> tuple[type[BaseModel] | None, bool]:
         return hint, False
     several = typing.get_origin(hint) in (list, tuple)
     for part in typing.get_args(hint):
-        found, below = _tables_in(part)
-        if found is not None:
-            return found, several or below
+        model, below = _tables_in(part)
+        if model is not None:
+            return model, several or below
     return None, False
 
 
@@ -170,12 +170,12 @@ def probe_keys(name: str) -> list[Key]:
 
 def protocol_keys(info: ProtocolInfo) -> list[Key]:
     """Return the keys of a protocol and of its possible mechanisms."""
-    found = list(keys(info.parameters, f"protocols.{info.name}"))
+    every = list(keys(info.parameters, f"protocols.{info.name}"))
     for name in info.mechanisms:
         mechanism = registry.mechanism(name)
         if mechanism is not None:  # otherwise it is a protocol, which has its own keys
-            found += keys(mechanism.parameters, f'protocols."{info.name}+{name}".{name}')
-    return found
+            every += keys(mechanism.parameters, f'protocols."{info.name}+{name}".{name}')
+    return every
 
 
 def load_balancer_keys(info: LoadBalancerInfo) -> list[Key]:
@@ -184,9 +184,9 @@ def load_balancer_keys(info: LoadBalancerInfo) -> list[Key]:
 
 def scenario_keys() -> list[Key]:
     """Return the keys that every scenario has, independent of the names in it."""
-    found = list(keys(Scenario, ""))
+    every = list(keys(Scenario, ""))
     names = {"topology": topologies.names(), "workload": workloads.names()}
-    return [one for key in found for one in (key, *((_name(key.name, names[key.name]),) if key.name in names else ()))]
+    return [one for key in every for one in (key, *((_name(key.name, names[key.name]),) if key.name in names else ()))]
 
 
 def sweep_keys() -> list[Key]:
@@ -196,14 +196,14 @@ def sweep_keys() -> list[Key]:
 @cache
 def all_keys() -> tuple[Key, ...]:
     """Return the keys of scenarios and sweeps, with everything that comes with p4cc."""
-    found = scenario_keys()
+    every = scenario_keys()
     for of_named, names in (
         (topology_keys, topologies.names()),
         (workload_keys, workloads.names()),
         (program_keys, programs.names()),
         (probe_keys, list(PROBES.all())),
     ):
-        found += [key for name in names for key in of_named(name)]
-    found += [key for info in registry.protocols().values() for key in protocol_keys(info)]
-    found += [key for info in registry.load_balancers().values() for key in load_balancer_keys(info)]
-    return (*found, *sweep_keys())
+        every += [key for name in names for key in of_named(name)]
+    every += [key for info in registry.protocols().values() for key in protocol_keys(info)]
+    every += [key for info in registry.load_balancers().values() for key in load_balancer_keys(info)]
+    return (*every, *sweep_keys())

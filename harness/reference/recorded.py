@@ -40,10 +40,10 @@ def recorded() -> Mapping[str, Mapping[str, str]]:
 
 def with_declared(words: Mapping[str, str], declared: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Return the entries of a section with declared counts in place of their placeholders."""
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for name, said in words.items():
-        found |= declared.get(name, {name: said})
-    return found
+        entries |= declared.get(name, {name: said})
+    return entries
 
 
 def meaning(section: str, name: str) -> str:

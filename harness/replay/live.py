@@ -233,8 +233,8 @@ def _handler(files: Files) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self) -> None:
             asked = self.path.encode()
-            found = (file for path, file in files.items() if secrets.compare_digest(path.encode(), asked))
-            kind, content = next(found, ("", b""))
+            matching = (file for path, file in files.items() if secrets.compare_digest(path.encode(), asked))
+            kind, content = next(matching, ("", b""))
             if not content:
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return

@@ -108,10 +108,10 @@ def _d3() -> str:
 
     Raises UserError, and ModuleNotFoundError that names the package with the library.
     """
-    found = importlib.util.find_spec(_CARRIER)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(_CARRIER)
+    if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError(f"No module named {_CARRIER!r}", name=_CARRIER)
-    path = Path(found.submodule_search_locations[0]) / _D3
+    path = Path(spec.submodule_search_locations[0]) / _D3
     if not path.is_file():
         raise UserError(f"{path}: no such file; expected d3 in the package {_CARRIER}")
     return path.read_text(encoding="utf-8")

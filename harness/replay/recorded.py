@@ -100,12 +100,12 @@ class Recorded:
 
     def arrays(self, joined: int) -> dict[str, Array]:
         """Return arrays with `joined` intervals combined into one: sums of counts, maxima of depths."""
-        found = {**self.flows(), **({} if self.trace is None else self.trace.arrays)}
+        by_name = {**self.flows(), **({} if self.trace is None else self.trace.arrays)}
         if "links" in self._result.tables:
-            found |= self._links(joined)
-        found |= self._queues(joined)
-        found |= self._rates(joined)
-        return found
+            by_name |= self._links(joined)
+        by_name |= self._queues(joined)
+        by_name |= self._rates(joined)
+        return by_name
 
     def _directions(self, name: str, node: str) -> Integers:
         """Return the direction of each row of a table.
@@ -132,7 +132,7 @@ class Recorded:
         times, column = np.unique(table["time_ns"].to_numpy(), return_inverse=True)
         intervals = np.diff(times, prepend=0)
         ends, starts = _bins(len(times), joined)
-        found: dict[str, Array] = {
+        arrays: dict[str, Array] = {
             "link": used,
             "link_time": times[ends],
             "link_interval": np.add.reduceat(intervals, starts) if len(times) else intervals,
@@ -142,8 +142,8 @@ class Recorded:
                 continue  # older results do not have it
             matrix = _matrix(self._result, len(used), len(times))
             matrix[row, column] = table[each.name].to_numpy()
-            found[f"link_{each.name}"] = _reduced(matrix, starts, np.add if source.grows else None, ends)
-        return found
+            arrays[f"link_{each.name}"] = _reduced(matrix, starts, np.add if source.grows else None, ends)
+        return arrays
 
     def _queues(self, joined: int) -> dict[str, Array]:
         """Return the queues; a joined sample is shown from the first of its times on."""
@@ -182,25 +182,25 @@ class Recorded:
             table["throughput_bps"] /= (table["time_ns"] - 1) % width_ns + 1
         table = table.sort_values(["qp", "time_ns"], kind="stable")
         qps, first = np.unique(table["qp"].to_numpy(), return_index=True)
-        found: dict[str, Array] = {"rate_qp": qps, "rate_first": np.append(first, len(table))}
-        found["rate_time"] = table["time_ns"].to_numpy()
+        arrays: dict[str, Array] = {"rate_qp": qps, "rate_first": np.append(first, len(table))}
+        arrays["rate_time"] = table["time_ns"].to_numpy()
         for column in RATES.columns:
             # Older results may lack a column.
             if column.name in table.columns and column.name not in ("qp", "time_ns"):
                 values = table[column.name].to_numpy()
-                found[f"rate_{column.name}"] = values.astype(np.float32) if column.type == "float64" else values
-        return found
+                arrays[f"rate_{column.name}"] = values.astype(np.float32) if column.type == "float64" else values
+        return arrays
 
     def flows(self) -> dict[str, Array]:
         table = self._result.messages
         counts = [column.name for column in self._counts]
         whole = [*(column.name for column, _ in of_session()), *counts]
-        found: dict[str, Array] = {name: table[name].to_numpy(np.int64) for name in whole}
-        found |= {name: table[name].to_numpy(float) for name in _MEASURED}
+        arrays: dict[str, Array] = {name: table[name].to_numpy(np.int64) for name in whole}
+        arrays |= {name: table[name].to_numpy(float) for name in _MEASURED}
         index = self.network.index
         for end in ("source", "destination"):
-            found[end] = table[end].map(lambda name: index.get(name, -1)).to_numpy(np.int64)  # -1: a group
-        return found
+            arrays[end] = table[end].map(lambda name: index.get(name, -1)).to_numpy(np.int64)  # -1: a group
+        return arrays
 
 
 def _matrix(result: Result, rows: int, columns: int) -> Integers:

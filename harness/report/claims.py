@@ -64,10 +64,10 @@ def _number(value: Any) -> Number:
 
 def papers_numbers(names: Iterable[str]) -> Numbers:
     """Return the papers' numbers for those of the named claims that are known."""
-    found: dict[str, dict[str, Number]] = {}
+    by_variant: dict[str, dict[str, Number]] = {}
     for name in names:
         for variant, numbers in claims()[name].paper.items() if name in claims() else ():
-            own = found.setdefault(variant, {})
+            own = by_variant.setdefault(variant, {})
             for key, number in numbers.items():
                 own[key] = number.joined(own[key]) if key in own else number
-    return found
+    return by_variant

@@ -120,15 +120,15 @@ def _completion(comparison: Comparison) -> str | None:
 
 def _groups(comparison: Comparison) -> list[str]:
     """Return a sentence for each variant with groups of traffic: the completion times of their flows."""
-    found = []
+    sentences = []
     for variant in comparison.variants:
         names = _names_of_groups(variant)
         means = {name: over_seeds(variant, At(f"groups.{name}.fct_ns.mean")) for name in names}
         means_by_name = [f"{_FCT.written(mean)} in {name}" for name, mean in means.items() if mean is not None]
         if len(means_by_name) > 1:
             whose = f" with {_named(variant)}" if len(comparison.variants) > 1 else ""
-            found.append(f"The mean flow completion time{whose} is {_listed(means_by_name)}.")
-    return found
+            sentences.append(f"The mean flow completion time{whose} is {_listed(means_by_name)}.")
+    return sentences
 
 
 def _names_of_groups(variant: Variant) -> list[str]:
@@ -177,14 +177,14 @@ def _losses(variants: Sequence[Variant]) -> str:
 
 def _limits(comparison: Comparison) -> list[str]:
     """Return the limits: runs that are incomplete or failed a check, and a single seed."""
-    found = []
+    lines = []
     runs = len(comparison.results)
     incomplete = sum(unfinished(result.summary) is not None for result in comparison.results)
     if incomplete:
-        found.append(f"In {incomplete} of {runs} runs some flows did not finish; completion times are of the others.")
+        lines.append(f"In {incomplete} of {runs} runs some flows did not finish; completion times are of the others.")
     failed = sum(any(not check["holds"] for check in result.summary["checks"]) for result in comparison.results)
     if failed:
-        found.append(f"A check failed in {failed} of {runs} runs; do not rely on their numbers.")
+        lines.append(f"A check failed in {failed} of {runs} runs; do not rely on their numbers.")
     if len(comparison.variants) > 1 and min(len(variant.results) for variant in comparison.variants) < 2:
-        found.append("Each variant ran with one seed, so differences may be chance; give several with --seed.")
-    return found
+        lines.append("Each variant ran with one seed, so differences may be chance; give several with --seed.")
+    return lines

@@ -70,17 +70,17 @@ class Part:
 
 def parts(variants: Sequence[Variant]) -> list[Part]:
     """Return the flows of each variant; a variant with groups has a part for each group."""
-    found = []
+    split = []
     for variant in variants:
         flows = pd.concat([result.flows for result in variant.results])
         names = list(dict.fromkeys(name for result in variant.results for name in result.summary.get("groups", ())))
         whose = flows["group"].where(flows["group"].isin(names), WORKLOAD) if names else None
         for group, name in enumerate(names):
             label = name if len(variants) == 1 else f"{variant.name}: {name}"
-            found.append(Part(label, flows[whose == name], variant, group))
+            split.append(Part(label, flows[whose == name], variant, group))
         if not names:
-            found.append(Part(variant.name, flows, variant))
-    return found
+            split.append(Part(variant.name, flows, variant))
+    return split
 
 
 def by_size(flows: pd.DataFrame, most: int) -> Any:

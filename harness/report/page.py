@@ -194,15 +194,15 @@ def table(variants: Sequence[Variant], paper: Numbers) -> list[tuple[str, list[C
 
 def _queues(comparison: Comparison) -> list[dict[str, Any]]:
     """Return the longest queues of each variant in its first seed, without empty ones."""
-    found = []
+    rows = []
     for variant in comparison.variants:
         result = variant.results[0]
         marked = _marks(result)
         for place in result.summary.get("queues", {}).get("worst", [])[:_NAMED_QUEUES]:
             if place["queue_max_bytes"] > 0:
                 marks = marked.get((place["switch"], place["port"]))
-                found.append({"variant": variant.name, **place, "marked": marks})
-    return found
+                rows.append({"variant": variant.name, **place, "marked": marks})
+    return rows
 
 
 def _marks(result: Result) -> dict[tuple[str, int], int]:
@@ -218,7 +218,7 @@ def _replays(comparison: Comparison) -> tuple[list[tuple[str, str]], list[tuple[
 
     They are the first seed of each variant.
     """
-    found, left_out = [], []
+    replays, left_out = [], []
     for variant in comparison.variants[:_MOST_REPLAYS]:
         result = variant.results[0]
         name = f"{variant.name}, seed {result.summary['seed']}"
@@ -229,8 +229,8 @@ def _replays(comparison: Comparison) -> tuple[list[tuple[str, str]], list[tuple[
             continue
         if small is not None:
             caption = f"{name} ({small.remark})" if small.remark else name
-            found.append((caption, base64.b64encode(small.data).decode()))
-    return found, left_out
+            replays.append((caption, base64.b64encode(small.data).decode()))
+    return replays, left_out
 
 
 def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:

@@ -89,8 +89,8 @@ def fct_table(entries: Sequence[Entry]) -> pd.DataFrame:
             row = {"variant": entry.variant, **entry.values, "seed": entry.result.summary["seed"], "class": name}
             row["flows"] = int(members["fct_ns"].notna().sum())
             # NaN if no flow finished; then there is no mean over seeds.
-            found = {f"fct_{k}_ns": math.nan if v is None else v for k, v in distribution(members["fct_ns"]).items()}
-            rows.append({**row, **found})
+            times = {f"fct_{k}_ns": math.nan if v is None else v for k, v in distribution(members["fct_ns"]).items()}
+            rows.append({**row, **times})
     return pd.DataFrame(rows)
 
 
@@ -118,7 +118,7 @@ def _estimate(values: list[float]) -> Estimate:
 def figures(fct: pd.DataFrame, axes_names: Sequence[str]) -> dict[str, tuple[str, Figure]]:
     """Return captions and figures by name: mean, 99% and 99.9% FCT of each class over the first axis."""
     axis, *others = axes_names
-    found = {}
+    drawn = {}
     for name in fct["class"].unique():
         columns = {"mean": "mean", "p99": "p99", "p99_9": "p99.9"}
         with styled():
@@ -127,8 +127,8 @@ def figures(fct: pd.DataFrame, axes_names: Sequence[str]) -> dict[str, tuple[str
                 _lines(place, fct[fct["class"] == name], axis, others, f"fct_{column}_ns")
                 place.set(title=label, ylabel="flow completion time (µs)" if column == "mean" else "")
             figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5, fontsize=7)
-        found[f"fct-{name.replace(' ', '-').lower()}"] = (f"Flow completion times, {name}", figure)
-    return found
+        drawn[f"fct-{name.replace(' ', '-').lower()}"] = (f"Flow completion times, {name}", figure)
+    return drawn
 
 
 def _together(entries: Sequence[Entry]) -> Comparison:
@@ -148,8 +148,8 @@ def _together(entries: Sequence[Entry]) -> Comparison:
         own = entry.variant.removeprefix(protocol).removeprefix(", ") if several else ""
         variants.setdefault(", ".join(filter(None, [protocol, own, values])), []).append(entry.result)
     summary = entries[0].result.summary
-    made = tuple(Variant(name, tuple(results)) for name, results in variants.items())
-    return Comparison(summary["scenario"], summary["title"], made)
+    grouped = tuple(Variant(name, tuple(results)) for name, results in variants.items())
+    return Comparison(summary["scenario"], summary["title"], grouped)
 
 
 def _of_all_runs(entries: Sequence[Entry]) -> dict[str, tuple[str, Figure]]:

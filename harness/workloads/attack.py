@@ -91,9 +91,9 @@ def attacked(traffic: Traffic, attack: Attack) -> Traffic:
     """
     broken = _Attacked(traffic, attack)
     # A fixed list of flows remains one, so that worlds know that deliveries have no consequences.
-    made = Traffic(broken.flows, traffic.assignments) if type(traffic) is Traffic else broken
-    made.failed_links = traffic.failed_links
-    return made
+    attacked_traffic = Traffic(broken.flows, traffic.assignments) if type(traffic) is Traffic else broken
+    attacked_traffic.failed_links = traffic.failed_links
+    return attacked_traffic
 
 
 class _Attacked(Traffic):
@@ -125,7 +125,7 @@ class _Attacked(Traffic):
         return self._traffic.flow_bytes
 
     def _pieces_of(self, flows: Iterable[Flow]) -> list[Flow]:
-        found: list[Flow] = []
+        pieces_so_far: list[Flow] = []
         for flow in flows:
             flow.index = self._known
             self._known += 1
@@ -133,15 +133,15 @@ class _Attacked(Traffic):
             breaks = attacks and self._attack.kind != "none"
             flow.role = "attacker" if attacks else "victim"
             flow.pieces = self._attack.pieces_of(flow) if breaks else 1
-            if len(found) + flow.pieces > MAX_FLOWS:
+            if len(pieces_so_far) + flow.pieces > MAX_FLOWS:
                 raise UserError(f"attack: makes over {MAX_FLOWS} pieces of the workload's flows; expected fewer")
             pieces = list(self._attack.broken_up(flow)) if breaks else [copy(flow)]
             for piece in pieces:
                 piece.whole = flow
             self._undelivered[flow.index] = self._uncompleted[flow.index] = len(pieces)
             self._sent_bytes[flow.index] = 0
-            found += pieces
-        return found
+            pieces_so_far += pieces
+        return pieces_so_far
 
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
         self._undelivered[flow.number] -= 1

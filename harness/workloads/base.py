@@ -74,10 +74,10 @@ class Flow:
 
         This takes a tenth of the default's time, and an attack copies each of a workload's flows.
         """
-        made = object.__new__(type(self))
+        twin = object.__new__(type(self))
         for name in self.__slots__:
-            setattr(made, name, getattr(self, name))
-        return made
+            setattr(twin, name, getattr(self, name))
+        return twin
 
     @property
     def number(self) -> int:

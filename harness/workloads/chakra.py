@@ -103,13 +103,13 @@ def _pool() -> descriptor_pool.DescriptorPool:
     """Return the declarations above for protobuf."""
     file = descriptor_pb2.FileDescriptorProto(name="p4cc/chakra.proto", package="p4cc.chakra", syntax="proto3")
     for message, fields in _FIELDS.items():
-        made = file.message_type.add(name=message)
+        descriptor = file.message_type.add(name=message)
         values = [field for field, _, _ in fields if field.endswith("_val")]
         if values:
-            made.oneof_decl.add(name="value")
+            descriptor.oneof_decl.add(name="value")
         for field, number, kind in fields:
             several = isinstance(kind, list)
-            one = made.field.add(name=field, number=number)
+            one = descriptor.field.add(name=field, number=number)
             one.label = _Field.LABEL_REPEATED if several else _Field.LABEL_OPTIONAL
             of = kind[0] if several else kind
             if isinstance(of, str):
@@ -126,8 +126,8 @@ def _pool() -> descriptor_pool.DescriptorPool:
 @cache
 def message_class(name: str) -> type[Message]:
     """Return the class of `Metadata`, `Attribute` or `Node`."""
-    found: type[Message] = message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"p4cc.chakra.{name}"))
-    return found
+    message_type: type[Message] = message_factory.GetMessageClass(_pool().FindMessageTypeByName(f"p4cc.chakra.{name}"))
+    return message_type
 
 
 @register("chakra")
@@ -163,15 +163,15 @@ def _files(folder: Path, pattern: str) -> Iterator[Path]:
 
 def _groups(path: Path) -> dict[str, list[int]]:
     try:
-        found = json.loads(read_text(path))
+        groups = json.loads(read_text(path))
     # ValueError is raised for invalid JSON and for a number of 5,000 digits.
     except (UserError, ValueError, RecursionError) as error:
         raise UserError(f"workload.process_groups: {path}: {error}") from None
-    if not isinstance(found, dict) or not all(
-        isinstance(ranks, list) and ranks and all(type(rank) is int for rank in ranks) for ranks in found.values()
+    if not isinstance(groups, dict) or not all(
+        isinstance(ranks, list) and ranks and all(type(rank) is int for rank in ranks) for ranks in groups.values()
     ):
         raise UserError(f'workload.process_groups: {path}: expected ranks by name of group, as {{"0": [0, 1]}}')
-    return found
+    return groups
 
 
 def nodes(path: Path) -> Iterator[Any]:
@@ -244,12 +244,12 @@ def _listed(where: str, text: str, ranks: int) -> dict[str, list[int]]:
     """
     try:
         listed = [group for part in ast.literal_eval(text) for group in json.loads(part)]
-        found = {str(group["pg_name"]): group["ranks"] for group in listed}
-        if not all(isinstance(each, list) and all(type(one) is int for one in each) for each in found.values()):
+        groups = {str(group["pg_name"]): group["ranks"] for group in listed}
+        if not all(isinstance(each, list) and all(type(one) is int for one in each) for each in groups.values()):
             raise ValueError
     except (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError):
         raise UserError(f"{where}: its process groups are {text!r:.60}; expected names and ranks") from None
-    return {name: each or list(range(ranks)) for name, each in found.items()}
+    return {name: each or list(range(ranks)) for name, each in groups.items()}
 
 
 _Wait = tuple[int, tuple[int, ...], tuple[int, ...]]  # a node, and its data and control dependencies
@@ -276,12 +276,12 @@ class _Reader:
                     waits.append((node.id, tuple(node.data_deps), tuple(node.ctrl_deps)))
             self._connect(path, rank, waits)
         sends = sum(one.kind == "send" for one in self.schedule.operations)
-        made = Counter(
+        calls = Counter(
             (each[0][2][0], len(group))
             for (_, group), members in collectives.items()
             for each in zip(*members, strict=False)
         )
-        expect_flows("file", sends + sum(times * messages(what, algorithm, n) for (what, n), times in made.items()))
+        expect_flows("file", sends + sum(times * messages(what, algorithm, n) for (what, n), times in calls.items()))
         tags = count(_FIRST_TAG)
         for (_, group), members in collectives.items():
             self._together(group, members, algorithm, tags)
@@ -298,16 +298,16 @@ class _Reader:
         if _GROUPS_OF_PYTORCH in node.name and node.inputs.values and not self._given:
             self._groups[rank].update(_listed(where, node.inputs.values, schedule.ranks))
         if node.type == _COMPUTE or (on_processor and node.type in (_SEND, _RECEIVE, _COLLECTIVE)):
-            made = schedule.calc(rank, time_ns, processor=0 if on_processor else 1)
+            operation = schedule.calc(rank, time_ns, processor=0 if on_processor else 1)
         elif node.type == _SEND:
-            made = schedule.send(
+            operation = schedule.send(
                 rank,
                 _number(where, attributes, "comm_dst"),
                 _number(where, attributes, "comm_size"),
                 tag=_tag(where, attributes),
             )
         elif node.type == _RECEIVE:
-            made = schedule.recv(rank, _number(where, attributes, "comm_src"), tag=_tag(where, attributes))
+            operation = schedule.recv(rank, _number(where, attributes, "comm_src"), tag=_tag(where, attributes))
         elif node.type == _COLLECTIVE:
             kind = _number(where, attributes, "comm_type")
             if kind not in _COLLECTIVES:
@@ -316,18 +316,18 @@ class _Reader:
             name, group = self._group(where, rank, attributes)
             if _COLLECTIVES[kind] in _OF_EACH:
                 size_bytes *= len(group)
-            made, end = schedule.calc(rank, 0), schedule.calc(rank, 0)
+            operation, end = schedule.calc(rank, 0), schedule.calc(rank, 0)
             members = collectives.setdefault((name, group), [[] for _ in group])
-            members[group.index(rank)].append((made, end, (_COLLECTIVES[kind], size_bytes)))
+            members[group.index(rank)].append((operation, end, (_COLLECTIVES[kind], size_bytes)))
             self._ends[rank][node.id] = end
         elif node.type in (_LOAD, _STORE):
-            made = schedule.calc(rank, time_ns, processor=2)
+            operation = schedule.calc(rank, time_ns, processor=2)
         elif node.type == _METADATA:
-            made = schedule.calc(rank, 0)
+            operation = schedule.calc(rank, 0)
         else:
             raise UserError(f"{where}: type {node.type}; expected 1 to {_COLLECTIVE}")
-        self._begins[rank][node.id] = made
-        self._ends[rank].setdefault(node.id, made)
+        self._begins[rank][node.id] = operation
+        self._ends[rank].setdefault(node.id, operation)
 
     def _group(self, where: str, rank: int, attributes: Mapping[str, Any]) -> tuple[str, tuple[int, ...]]:
         """Return name and ranks of a collective's group.

@@ -320,12 +320,12 @@ def _random_sets(setting: Setting, app: Application, group: CollectiveGroup, ran
 
 def _peers(setting: Setting, steps: Mapping[int, Sequence[Step]]) -> dict[str, dict[str, None]]:
     """Return, by address of a host, the addresses of hosts with unicast operations towards it."""
-    found: dict[str, dict[str, None]] = {}
+    peers: dict[str, dict[str, None]] = {}
     for host, of_host in steps.items():
         for step in of_host:
             if step.peer:
-                found.setdefault(step.peer, {})[str(setting.topology.hosts[host].address)] = None
-    return found
+                peers.setdefault(step.peer, {})[str(setting.topology.hosts[host].address)] = None
+    return peers
 
 
 class _Part:

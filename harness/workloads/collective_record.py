@@ -126,17 +126,17 @@ def slot_bytes(table: pd.DataFrame, topology: Topology, groups: Sequence[Collect
                     through.setdefault((switch, port), set()).add((group.number, number))
     uses = _uses(table, topology, groups)
     peaks = {which: uses.peak(which) for which in map(frozenset, through.values())}
-    found: dict[str, dict[str, Any]] = {
+    slots: dict[str, dict[str, Any]] = {
         switch: {"reserved_bytes": of_groups.total() * (READ_SLOT_BYTES + WRITE_SLOT_BYTES), "ports": {}}
         for switch, of_groups in own.items()
     }
     for (switch, port), which in through.items():
         peak_bytes = peaks[frozenset(which)]
         if port is None:
-            found[switch]["peak_bytes"] = peak_bytes
+            slots[switch]["peak_bytes"] = peak_bytes
         else:
-            found[switch]["ports"][str(port)] = peak_bytes
-    return found
+            slots[switch]["ports"][str(port)] = peak_bytes
+    return slots
 
 
 class _Uses:
@@ -161,7 +161,7 @@ class _Uses:
 
 def _uses(table: pd.DataFrame, topology: Topology, groups: Sequence[CollectiveGroup]) -> _Uses:
     """Return the uses of slots; operations are numbered in the order of sending."""
-    found = {}
+    uses = {}
     ordered = table.sort_values("sent_ns", kind="stable")
     for group in groups:
         own = ordered[ordered["group"] == group.number]
@@ -179,7 +179,7 @@ def _uses(table: pd.DataFrame, topology: Topology, groups: Sequence[CollectiveGr
             sent, done = own["sent_ns"].to_numpy()[here], own["done_ns"].to_numpy()[here]
             over = done >= 0
             times = np.concatenate([sent, done[over]])
-            found[(group.number, int(number))] = np.stack(
+            uses[(group.number, int(number))] = np.stack(
                 [times, np.concatenate([each[here], -each[here][over]])], axis=1
             )
-    return _Uses(found)
+    return _Uses(uses)

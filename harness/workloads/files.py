@@ -15,7 +15,7 @@ from pydantic import Field
 from harness.workloads.base import MAX_SIZE_BYTES, MAX_TIME_NS, Setting
 from p4switch import foreign_files
 from p4switch.errors import UserError
-from p4switch.foreign_files import decimal, opened, read_text, real, told
+from p4switch.foreign_files import decimal, opened, read_text, real, shown
 
 Classes = dict[Annotated[str, Field(pattern=r"^[0-9]{1,10}$")], Annotated[int, Field(ge=0, le=7)]]
 """The class of data by the priority that a file gives a flow, as decimal digits."""
@@ -46,7 +46,7 @@ def time_ns(where: str, word: str, unit_ns: Decimal) -> int:
     """Return a time in `unit_ns` as whole nanoseconds, rounded down. Raises UserError."""
     value = decimal(word)
     if value is None or (found_ns := value * unit_ns) >= MAX_TIME_NS:
-        raise UserError(f"{where}: expected a time from 0 to 2^61 ns, got {told(word)}")
+        raise UserError(f"{where}: expected a time from 0 to 2^61 ns, got {shown(word)}")
     return int(found_ns)
 
 
@@ -67,7 +67,7 @@ def ends(where: str, source: int, destination: int, setting: Setting) -> tuple[i
 
     Raises UserError if the network has no such host, or if they are the same.
     """
-    found = host(where, source, setting), host(where, destination, setting)
+    hosts = host(where, source, setting), host(where, destination, setting)
     if source == destination:
         raise UserError(f"{where}: a flow from host {source} to itself; expected two hosts")
-    return found
+    return hosts

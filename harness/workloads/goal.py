@@ -96,19 +96,19 @@ class _Reader:
 
     def line(self, where: str, text: str) -> None:
         if self._schedule is None:
-            if not (found := _RANKS.fullmatch(text)):
+            if not (match := _RANKS.fullmatch(text)):
                 raise UserError(f"{where}: expected num_ranks N")
-            self._schedule = Schedule(whole(where, found[1], most=_MOST))
+            self._schedule = Schedule(whole(where, match[1], most=_MOST))
         elif self._rank is None:
-            if not (found := _RANK.fullmatch(text)):
+            if not (match := _RANK.fullmatch(text)):
                 raise UserError(f"{where}: expected rank N {{, got {text!r:.80}")
-            self._open(where, whole(where, found[1], most=_MOST), self._schedule)
+            self._open(where, whole(where, match[1], most=_MOST), self._schedule)
         elif text == "}":
             self._close(self._schedule)
-        elif found := _OPERATION.fullmatch(text):
-            self._operation(where, found, self._schedule, self._rank)
-        elif found := _NEED.fullmatch(text):
-            self._needs.append((where, found["label"], found["how"], found["other"]))
+        elif match := _OPERATION.fullmatch(text):
+            self._operation(where, match, self._schedule, self._rank)
+        elif match := _NEED.fullmatch(text):
+            self._needs.append((where, match["label"], match["how"], match["other"]))
         else:
             raise UserError(f"{where}: expected {_EXPECTED}; got {text!r:.80}")
 
@@ -120,20 +120,20 @@ class _Reader:
         self._labels = {}
         self._needs = []
 
-    def _operation(self, where: str, found: re.Match[str], schedule: Schedule, rank: int) -> None:
-        more = {name: _any_or(where, value) for name, value in _MORE.findall(found["more"])}
-        if found["ns"] is not None:
-            duration_ns = whole(where, found["ns"], "a time in ns", MAX_TIME_NS)
+    def _operation(self, where: str, match: re.Match[str], schedule: Schedule, rank: int) -> None:
+        more = {name: _any_or(where, value) for name, value in _MORE.findall(match["more"])}
+        if match["ns"] is not None:
+            duration_ns = whole(where, match["ns"], "a time in ns", MAX_TIME_NS)
             number = schedule.calc(rank, duration_ns, processor=more.get("cpu", 0))
         else:
-            peer, tag = _any_or(where, found["peer"]), more.get("tag", 0)
-            if found["what"] is None:
+            peer, tag = _any_or(where, match["peer"]), more.get("tag", 0)
+            if match["what"] is None:
                 number = schedule.recv(rank, peer, tag=tag)
             elif ANY in (peer, tag):
-                raise UserError(f"{where}: {found.group()!r:.80}; expected the rank and tag of what is sent")
+                raise UserError(f"{where}: {match.group()!r:.80}; expected the rank and tag of what is sent")
             else:
-                number = schedule.send(rank, peer, whole(where, found["bytes"], "a size in bytes"), tag=tag)
-        if label := found["label"]:
+                number = schedule.send(rank, peer, whole(where, match["bytes"], "a size in bytes"), tag=tag)
+        if label := match["label"]:
             if label in self._labels:
                 raise UserError(f"{where}: label {label!r:.60} is given twice in rank {rank}")
             self._labels[label] = number

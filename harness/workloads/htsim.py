@@ -133,9 +133,9 @@ class _Reader:
             else:
                 raise UserError(f"{where}: expected a connection, a trigger or a failure, got {words[0]!r:.80}")
         kinds = sum(bool(trigger.kind) for trigger in self._triggers.values())
-        for what, found in (("Connections", len(self._all)), ("Triggers", kinds), ("Failures", len(self._failed))):
-            if declared.get(what, found) != found:
-                raise UserError(f"{self._path}: says {declared[what]} {what.lower()}; there are {found}")
+        for what, counted in (("Connections", len(self._all)), ("Triggers", kinds), ("Failures", len(self._failed))):
+            if declared.get(what, counted) != counted:
+                raise UserError(f"{self._path}: says {declared[what]} {what.lower()}; there are {counted}")
         for identifier, trigger in self._triggers.items():
             if not trigger.kind:
                 raise UserError(f"{self._path}: trigger {identifier} is used and not declared")

@@ -43,23 +43,23 @@ class Part:
 
     def of_run(self, flow: Flow, moved_ns: int = 0) -> Flow:
         """Return a flow of the group with the run's numbers, `moved_ns` later."""
-        made = flow if self.hosts is None else copy(flow)
+        moved = flow if self.hosts is None else copy(flow)
         if self.hosts is not None:
             turn = self._turn(flow)
-            made.source, made.destination = self._nic(flow.source, turn), self._nic(flow.destination, turn)
-            made.further_sources = tuple(self._nic(host, turn) for host in flow.further_sources)
-            made.further_destinations = tuple(self._nic(host, turn) for host in flow.further_destinations)
+            moved.source, moved.destination = self._nic(flow.source, turn), self._nic(flow.destination, turn)
+            moved.further_sources = tuple(self._nic(host, turn) for host in flow.further_sources)
+            moved.further_destinations = tuple(self._nic(host, turn) for host in flow.further_destinations)
             if flow.incast is not None:
-                made.incast = flow.incast[0], tuple(self._nic(host, turn) for host in flow.incast[1])
-        made.start_ns += moved_ns
-        if made.stop_ns is not None:
-            made.stop_ns += moved_ns
+                moved.incast = flow.incast[0], tuple(self._nic(host, turn) for host in flow.incast[1])
+        moved.start_ns += moved_ns
+        if moved.stop_ns is not None:
+            moved.stop_ns += moved_ns
         if self.name:
-            made.group = made.part = self.name
-            made.qp = None if flow.qp is None else f"{self.name} {flow.qp}"
+            moved.group = moved.part = self.name
+            moved.qp = None if flow.qp is None else f"{self.name} {flow.qp}"
         if self.priority is not None:
-            made.priority = self.priority
-        return made
+            moved.priority = self.priority
+        return moved
 
     @property
     def has_servers(self) -> bool:
@@ -117,11 +117,11 @@ class Mixed(Traffic):
     def _taken(self, part: Part, flows: Iterable[Flow], moved_ns: int = 0) -> list[Flow]:
         taken = []
         for flow in flows:
-            made = part.of_run(flow, moved_ns)
+            moved = part.of_run(flow, moved_ns)
             if not part.traffic.independent:
-                self._own[id(made)] = part, flow
-                self._kept.append(made)
-            taken.append(made)
+                self._own[id(moved)] = part, flow
+                self._kept.append(moved)
+            taken.append(moved)
         return taken
 
     @property
@@ -151,16 +151,16 @@ class Mixed(Traffic):
 
     def summary(self) -> dict[str, Any]:
         """Return the measurements of the scenario's workload, and those of its groups by name."""
-        found: dict[str, Any] = {}
+        figures: dict[str, Any] = {}
         mistakes: list[Any] = []
         for part in self._parts:
             own = dict(part.traffic.summary())
             mistakes += own.pop(_MISTAKES, [])
             if part.name and own:
-                found[part.name] = own
+                figures[part.name] = own
             elif not part.name:
-                found |= own
-        return {**found, **({_MISTAKES: mistakes} if mistakes else {})}
+                figures |= own
+        return {**figures, **({_MISTAKES: mistakes} if mistakes else {})}
 
 
 def as_servers(topology: Topology) -> Topology:
@@ -196,15 +196,15 @@ def hosts_like(topology: Topology, patterns: Sequence[str], where: str) -> list[
     """
     if not patterns:
         return None
-    found = [host.index for host in topology.hosts if any(fnmatchcase(host.name, pattern) for pattern in patterns)]
-    if len(found) < 2:
+    hosts = [host.index for host in topology.hosts if any(fnmatchcase(host.name, pattern) for pattern in patterns)]
+    if len(hosts) < 2:
         example = topology.hosts[0].name
         raise UserError(
-            f"{where}.hosts: {len(found) or 'no'} host{'' if len(found) == 1 else 's'} of topology {topology.name!r} "
-            f"{'is' if len(found) == 1 else 'are'} called so; expected at least two, "
+            f"{where}.hosts: {len(hosts) or 'no'} host{'' if len(hosts) == 1 else 's'} of topology {topology.name!r} "
+            f"{'is' if len(hosts) == 1 else 'are'} called so; expected at least two, "
             f"as names or patterns of names ({example})"
         )
-    return found
+    return hosts
 
 
 def network_of(topology: Topology, hosts: Sequence[int] | None) -> Topology:

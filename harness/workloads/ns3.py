@@ -17,7 +17,7 @@ from pydantic import Field
 from harness.workloads.base import Flow, Setting, TimedParameters, Traffic, expect_flows, register
 from harness.workloads.files import Classes, ends, read_lines, time_ns, whole
 from p4switch.errors import Doubt, UserError
-from p4switch.foreign_files import decimal, told
+from p4switch.foreign_files import decimal, shown
 
 _EXPECTED = "source destination priority port bytes start"
 _EXPECTED_OF_PACKETS = "source destination priority packets start stop"
@@ -71,7 +71,7 @@ class Ns3Flows(TimedParameters):
         if self.packet_bytes is None:
             if not words[4].isdecimal() and decimal(words[4]) is not None:
                 raise UserError(
-                    f"{where}: expected a size in bytes, got {told(words[4])}; of a list with packets, and times to "
+                    f"{where}: expected a size in bytes, got {shown(words[4])}; of a list with packets, and times to "
                     "start and to stop, workload.packet_bytes says what a packet carries"
                 )
             size_bytes, start = whole(where, words[4], "a size in bytes", least=1), words[5]

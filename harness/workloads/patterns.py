@@ -55,13 +55,13 @@ def add(
     n = len(group)
     last = {rank: list(after.get(rank, ())) for rank in group}
     for exchanged in rounds(collective, algorithm, n):
-        made: dict[int, list[int]] = {}
+        ends: dict[int, list[int]] = {}
         for sender, receiver, blocks in exchanged:
             source, destination = group[sender], group[receiver]
             share_bytes = -(-size_bytes * blocks // n)
-            made.setdefault(source, []).append(schedule.send(source, destination, share_bytes, last[source], tag))
-            made.setdefault(destination, []).append(schedule.recv(destination, source, last[destination], tag))
-        last.update(made)
+            ends.setdefault(source, []).append(schedule.send(source, destination, share_bytes, last[source], tag))
+            ends.setdefault(destination, []).append(schedule.recv(destination, source, last[destination], tag))
+        last.update(ends)
     return last
 
 

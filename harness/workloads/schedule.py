@@ -248,10 +248,10 @@ class ScheduleTraffic(Traffic):
         channels: tuple[_Channel, ...] = ((sent.rank, sent.tag),)
         if sent.peer in self._choosing:
             channels += ((ANY, sent.tag), (sent.rank, ANY), (ANY, ANY))
-        if not (found := [waiting[channel] for channel in channels if channel in waiting]):
+        if not (ready := [waiting[channel] for channel in channels if channel in waiting]):
             self._arrived[sent.peer].setdefault(channels[0], deque()).append(now_ns)
             return
-        first = min(found)
+        first = min(ready)
         begun_ns, number = heappop(first)
         heappush(self._events, (max(now_ns, begun_ns), number, False))
         if not first:

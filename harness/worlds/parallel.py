@@ -126,7 +126,7 @@ class Joined:
         return any(data == b"1" for data in self._fabric.gather(b"1" if value else b"0", to_all=True))
 
     def tell(self, data: bytes, others: bool = False) -> None:
-        self._fabric.tell(data, others)
+        self._fabric.broadcast(data, others)
 
     def _begin(self) -> None:
         if self._on_start is not None:
@@ -206,7 +206,7 @@ class Workers(Joined):
             self.rank,
             self.count,
             self._owners,
-            told=self._hear,
+            deliver=self._hear,
             memory=memory,
             waiting=self._look_at_others,
             spins=_SPINS if self.count <= processes.processors() else 0,
@@ -294,7 +294,7 @@ class RankCrew(Joined):
         """Run the ranks during the block; if another rank fails, the first one raises its exception."""
         with self._ranks.at_run():
             self._begin()
-            self._fabric.join(self.rank, self.count, self._owners, told=self._hear, exchange=self._ranks.exchange)
+            self._fabric.join(self.rank, self.count, self._owners, deliver=self._hear, exchange=self._ranks.exchange)
             yield
 
 

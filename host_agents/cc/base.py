@@ -106,7 +106,7 @@ class Feedback:
         self.resent = False  # the packet was sent more than once
         # The packet requested no ACK and has one because it filled a gap, or no packet caused the
         # ACK.
-        self.late = False
+        self.unsolicited = False
         self.marked = False  # the packet arrived with ECN CE
         self.entropy = 0  # its UDP source port
         self.hops = 0  # routers that the ACK passed (from its TTL)

@@ -74,13 +74,13 @@ class Architecture:
 
     def extern(self, name: str) -> type[Extern] | None:
         """Return the function or type that has this name in P4."""
-        found = (registry.get(name) for registry in (*self.externs, core.EXTERNS))
-        return next((extern for extern in found if extern is not None), None)
+        candidates = (registry.get(name) for registry in (*self.externs, core.EXTERNS))
+        return next((extern for extern in candidates if extern is not None), None)
 
     def extern_type(self, name: str) -> ExternType | None:
         """Return the type of that name, if the architecture has one."""
-        found = self.extern(name)
-        return found() if found is not None and issubclass(found, ExternType) else None
+        extern = self.extern(name)
+        return extern() if extern is not None and issubclass(extern, ExternType) else None
 
     def masks_of(self, table: ast.TableDecl) -> KeyMasks | None:
         """Return the type of a table's key masks, if it has any."""

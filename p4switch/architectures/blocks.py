@@ -134,9 +134,9 @@ def _written(op: ir.Operation) -> Iterator[str]:
 def _on_every_path(graph: nx.DiGraph[ir.Block], start: ir.Block, end: ir.Block) -> set[ir.Block]:
     """Return the blocks that every path from `start` to `end` goes through."""
     dominators = nx.immediate_dominators(graph, start)
-    found: set[ir.Block] = set()
+    visited: set[ir.Block] = set()
     block: ir.Block | None = end
-    while block is not None and block not in found:
-        found.add(block)
+    while block is not None and block not in visited:
+        visited.add(block)
         block = dominators.get(block)
-    return found
+    return visited

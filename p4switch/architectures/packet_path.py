@@ -109,9 +109,9 @@ class PacketPath:
     def object_type(self, name: str) -> type[ExternType] | None:
         """Return the extern of that name, whose objects have state in the engine."""
         for registry in self.externs:
-            found = registry.get(name)
-            if found is not None and issubclass(found, ExternType) and found.cell:
-                return found
+            extern = registry.get(name)
+            if extern is not None and issubclass(extern, ExternType) and extern.cell:
+                return extern
         return None
 
     @property
@@ -147,5 +147,5 @@ def packet_path(package: str | None, blocks: Collection[str]) -> PacketPath:
     """
     if package is not None:
         return PACKET_PATHS.find(package)
-    found = [path for path in PACKET_PATHS.all().values() if not path.named]
-    return max(found, key=lambda path: path.known(blocks))
+    candidates = [path for path in PACKET_PATHS.all().values() if not path.named]
+    return max(candidates, key=lambda path: path.known(blocks))

@@ -67,15 +67,15 @@ class IdleTimeout(Attribute):
         """Enable aging, with notifications for a client, or disable it."""
         if given.idle_table_mode not in (_POLL, _NOTIFY):
             invalid(f"{self._table.name}: mode {given.idle_table_mode}; expected {_POLL} or {_NOTIFY}")
-        made = _IdleTable(idle_table_mode=given.idle_table_mode, enable=given.enable)
+        message = _IdleTable(idle_table_mode=given.idle_table_mode, enable=given.enable)
         if given.idle_table_mode == _NOTIFY:
             if not client.wants.enable_idletimeout_notifications:
                 invalid(f"{self._table.name}: client {client.id} has not subscribed to idle time-outs")
             if given.enable and not given.ttl_query_interval:
                 invalid(f"{self._table.name}: ttl_query_interval 0; expected 1 or more")
-            made.CopyFrom(given)
+            message.CopyFrom(given)
         old = self._settings, self._client_id, self._next_ns
-        self._settings, self._client_id = made, client.id
+        self._settings, self._client_id = message, client.id
         self._next_ns = state.tables.now_ns() + self._interval_ns
 
         def undo() -> None:
@@ -160,10 +160,10 @@ class IdleTimeout(Attribute):
                 yield None
                 continue
             message = bfruntime_pb2.StreamMessageResponse()
-            told = message.idle_timeout_notification
-            told.target.pipe_id = PIPE
-            told.table_entry.CopyFrom(self._table.key_alone(state.tables.key_message(self._table.table_id, key, entry)))
-            told.type = _Notification.ENTRY_IDLE if age.idle else _Notification.ENTRY_ACTIVE
+            note = message.idle_timeout_notification
+            note.target.pipe_id = PIPE
+            note.table_entry.CopyFrom(self._table.key_alone(state.tables.key_message(self._table.table_id, key, entry)))
+            note.type = _Notification.ENTRY_IDLE if age.idle else _Notification.ENTRY_ACTIVE
             yield Notice(self._client_id, _IDLE_FLAG if age.idle else _ACTIVE_FLAG, message)
         self._ages = swept
 

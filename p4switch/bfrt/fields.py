@@ -79,12 +79,12 @@ def numbers(t: types.Type, prefix: str = "") -> list[tuple[str, types.Type]]:
     """Return the names and types of the numbers in a value of type `t`; a plain number is named `f1`."""
     t = types.strip_newtype(t)
     if isinstance(t, types.Record):
-        found = []
+        leaves = []
         for f in t.fields:
             inner = types.strip_newtype(f.type)
             nested = isinstance(inner, types.Record)
-            found += numbers(inner, f"{prefix}{f.name}.") if nested else [(prefix + f.name, inner)]
-        return found
+            leaves += numbers(inner, f"{prefix}{f.name}.") if nested else [(prefix + f.name, inner)]
+        return leaves
     if isinstance(t, types.Tuple):
         return [(f"{prefix}f{number}", types.strip_newtype(each)) for number, each in enumerate(t.elements, 1)]
     return [(f"{prefix}f1", t)]

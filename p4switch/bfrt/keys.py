@@ -22,10 +22,10 @@ def number(value: bytes, width: int, where: str) -> int:
     """Return a number that fits into its field. Raises P4RuntimeError (INVALID_ARGUMENT)."""
     if len(value) != size(width):
         invalid(f"{where}: {len(value)} bytes; expected {size(width)}")
-    found = int.from_bytes(value, "big")
-    if found >> width:
-        invalid(f"{where}: {found:#x} does not fit in {width} bits")
-    return found
+    decoded = int.from_bytes(value, "big")
+    if decoded >> width:
+        invalid(f"{where}: {decoded:#x} does not fit in {width} bits")
+    return decoded
 
 
 def width_of(field: Json) -> int:

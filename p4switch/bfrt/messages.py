@@ -141,25 +141,25 @@ def _add_field(message: Any, text: str, oneof: int | None) -> None:
     name, _, number = rest.partition("=")
     repeated, kind = kind.startswith("*"), kind.removeprefix("*")
     label = _KINDS.LABEL_REPEATED if repeated else _KINDS.LABEL_OPTIONAL
-    made = message.field.add(name=name, number=int(number), label=label)
+    field = message.field.add(name=name, number=int(number), label=label)
     if kind in _SCALARS:
-        made.type = _SCALARS[kind]
+        field.type = _SCALARS[kind]
     else:
-        made.type = _KINDS.TYPE_ENUM if kind in _ENUMS else _KINDS.TYPE_MESSAGE
-        made.type_name = f".{kind}" if kind.startswith("google.") else f".{_PACKAGE}.{kind}"
+        field.type = _KINDS.TYPE_ENUM if kind in _ENUMS else _KINDS.TYPE_MESSAGE
+        field.type_name = f".{kind}" if kind.startswith("google.") else f".{_PACKAGE}.{kind}"
     if oneof is not None:
-        made.oneof_index = oneof
+        field.oneof_index = oneof
 
 
 def _described() -> Any:
     """Return the descriptor of the file."""
     dependencies = ["google/rpc/status.proto"]
     file = descriptor_pb2.FileDescriptorProto(name=_FILE, package=_PACKAGE, syntax="proto3", dependency=dependencies)
-    made: dict[str, Any] = {}
+    types: dict[str, Any] = {}
     for line in _MESSAGES.strip().splitlines():
         name, _, fields = line.partition(":")
         outer, _, own = name.rpartition(".")
-        message = made[name] = made[outer].nested_type.add(name=own) if outer else file.message_type.add(name=own)
+        message = types[name] = types[outer].nested_type.add(name=own) if outer else file.message_type.add(name=own)
         choice: int | None = None
         for text in fields.split(","):
             if "(" in text:
@@ -171,7 +171,7 @@ def _described() -> Any:
                 choice = None
     for name, values in _ENUMS.items():
         outer, _, own = name.rpartition(".")
-        enum = (made[outer] if outer else file).enum_type.add(name=own)
+        enum = (types[outer] if outer else file).enum_type.add(name=own)
         for number, value in enumerate(values):
             enum.value.add(name=value, number=number)
     return file
@@ -182,11 +182,11 @@ def _load() -> Any:
     for file in (any_pb2.DESCRIPTOR, status_pb2.DESCRIPTOR):
         pool.AddSerializedFile(file.serialized_pb)
     pool.AddSerializedFile(_described().SerializeToString())
-    found = pool.FindFileByName(_FILE)
-    names: dict[str, Any] = {"DESCRIPTOR": found}
-    for name, descriptor in found.message_types_by_name.items():
+    described = pool.FindFileByName(_FILE)
+    names: dict[str, Any] = {"DESCRIPTOR": described}
+    for name, descriptor in described.message_types_by_name.items():
         names[name] = message_factory.GetMessageClass(descriptor)
-    for name, enum in found.enum_types_by_name.items():
+    for name, enum in described.enum_types_by_name.items():
         names[name] = enum_type_wrapper.EnumTypeWrapper(enum)
     return SimpleNamespace(**names)
 

@@ -184,14 +184,14 @@ class Schema:
 
     @cached_property
     def _calls(self) -> dict[ast.Node, list[ast.Call]]:
-        found: dict[ast.Node, list[ast.Call]] = {}
+        calls: dict[ast.Node, list[ast.Call]] = {}
         for decl in self.lowered.source.declarations:
             for node in walk(decl, self.facts):
                 if isinstance(node, ast.Call):
                     binding = self.facts.bindings[node]
                     if binding.kind is CallKind.EXTERN_METHOD and isinstance(binding.receiver, ast.Name):
-                        found.setdefault(self.facts.decls[binding.receiver], []).append(node)
-        return found
+                        calls.setdefault(self.facts.decls[binding.receiver], []).append(node)
+        return calls
 
     def calls(self, extern: ExternObject) -> list[ast.Call]:
         """Return the calls of an object's methods in the source."""

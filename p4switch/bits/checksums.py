@@ -75,13 +75,13 @@ def crc_name(width: int, polynomial: int, initial: int, final: int, *, reflected
 
 def crc_of(name: str) -> Crc | None:
     """Return the CRC with a name of BMv2 or of `crc_name`; None if the name is not that of a CRC."""
-    found = _NAMED.fullmatch(name)
-    if found is None:
+    match = _NAMED.fullmatch(name)
+    if match is None:
         return CRCS.get(name)
-    width, (polynomial, initial, final) = int(found[1]), (int(found[i], 16) for i in (2, 3, 4))
+    width, (polynomial, initial, final) = int(match[1]), (int(match[i], 16) for i in (2, 3, 4))
     if not 8 <= width <= 64 or max(polynomial, initial, final) >> width:
         return None
-    return Crc(width, polynomial, initial, final, found[5] == "r")
+    return Crc(width, polynomial, initial, final, match[5] == "r")
 
 
 def internet_checksum(domain: Domain[Value], data: Value, bits: int) -> Value:

@@ -40,47 +40,47 @@ class Arguments:
             raise self._error(f"takes {self._taken} parameters, got {len(self._given)}")
 
     def place(self) -> ir.Place:
-        found = self._next()
-        if isinstance(found, ir.Op) and found.op == "cast" and found.type == ir.INT:
-            (found,) = found.args
-        if not isinstance(found, _PLACES):
+        argument = self._next()
+        if isinstance(argument, ir.Op) and argument.op == "cast" and argument.type == ir.INT:
+            (argument,) = argument.args
+        if not isinstance(argument, _PLACES):
             raise self._error(f"needs a field as parameter {self._taken}")
-        return found
+        return argument
 
     def value(self) -> ir.Expr:
-        found = self._next()
-        if not isinstance(found, _VALUES):
+        argument = self._next()
+        if not isinstance(argument, _VALUES):
             raise self._error(f"needs a value as parameter {self._taken}")
-        return found
+        return argument
 
     def number(self) -> int:
         """Return a constant."""
-        found = self._next()
-        if not isinstance(found, ir.Const):
+        argument = self._next()
+        if not isinstance(argument, ir.Const):
             raise self._error(f"needs a constant as parameter {self._taken}")
-        return found.value
+        return argument.value
 
     def values(self) -> list[ir.Expr]:
-        found = self._next()
-        if not isinstance(found, list):
+        argument = self._next()
+        if not isinstance(argument, list):
             raise self._error(f"needs a list of values as parameter {self._taken}")
-        return found
+        return argument
 
     def name(self) -> str:
         """Return the name of an object, or a string."""
-        found = self._next()
-        if not isinstance(found, ir.Named):
+        argument = self._next()
+        if not isinstance(argument, ir.Named):
             raise self._error(f"needs a name as parameter {self._taken}")
-        return found.value
+        return argument.value
 
     def instance(self) -> str:
         """Return the name of a header instance."""
-        found = self._next()
-        if isinstance(found, ir.Named) and found.kind == "header":
-            return found.value
-        if not isinstance(found, ir.HeaderRef):
+        argument = self._next()
+        if isinstance(argument, ir.Named) and argument.kind == "header":
+            return argument.value
+        if not isinstance(argument, ir.HeaderRef):
             raise self._error(f"needs a header as parameter {self._taken}")
-        return found.name
+        return argument.name
 
     def calculation(self) -> ir.Calculation:
         name = self.name()

@@ -101,17 +101,17 @@ class Expressions:
 
     def place(self, json: Json) -> ir.Place | ir.Param | ir.Valid:
         """Return a place, which has a width and can usually be assigned to."""
-        found = self._place(unwrap(json))
-        if found is None:
+        resolved = self._place(unwrap(json))
+        if resolved is None:
             raise JsonError(f"BMv2 JSON: expected a field, got {short(json)}")
-        return found
+        return resolved
 
     def target(self, json: Json) -> ir.Place:
         """Return a place that can be assigned to."""
-        found = self.place(json)
-        if isinstance(found, ir.Param | ir.Valid):
+        place = self.place(json)
+        if isinstance(place, ir.Param | ir.Valid):
             raise JsonError(f"BMv2 JSON: expected a field, got {short(json)}")
-        return found
+        return place
 
     def field(self, ref: Json) -> ir.FieldRef | ir.Valid:
         """Return the field of `[header, field]`; the field may be `$valid$`."""
@@ -160,9 +160,9 @@ class Expressions:
 
         It is a number, cast to `int` if it is a field written as an expression.
         """
-        found = self.number(json)
+        value = self.number(json)
         wrapped = isinstance(json, Mapping) and json.get("type") == "expression"
-        return ir.Op("cast", (found,), ir.INT) if wrapped and isinstance(found, ir.FieldRef | ir.Param) else found
+        return ir.Op("cast", (value,), ir.INT) if wrapped and isinstance(value, ir.FieldRef | ir.Param) else value
 
     def number(self, json: Json) -> ir.Expr:
         """Return a number, or a bool where one stands instead."""
@@ -256,10 +256,10 @@ def _field_of(header: ir.HeaderRef, position: int) -> ir.Place:
 
 
 def _any(conditions: Sequence[ir.Expr]) -> ir.Expr:
-    found = conditions[0] if conditions else ir.Const(0, ir.BOOL)
+    disjunction = conditions[0] if conditions else ir.Const(0, ir.BOOL)
     for condition in conditions[1:]:
-        found = ir.Op("||", (found, condition), ir.BOOL)
-    return found
+        disjunction = ir.Op("||", (disjunction, condition), ir.BOOL)
+    return disjunction
 
 
 def headers_equal(a: ir.HeaderRef, b: ir.HeaderRef) -> ir.Expr:

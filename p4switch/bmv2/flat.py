@@ -29,9 +29,9 @@ def flat(start: ir.Block) -> list[Item]:
     starts: dict[ir.Block, int] = {}
     jumps: list[tuple[Jump, ir.Block | None]] = []
 
-    def jump(target: ir.Block | None, made: Jump) -> None:
-        items.append(made)
-        jumps.append((made, target))
+    def jump(target: ir.Block | None, new: Jump) -> None:
+        items.append(new)
+        jumps.append((new, target))
 
     for i, block in enumerate(order):
         starts[block] = len(items)
@@ -49,8 +49,8 @@ def flat(start: ir.Block) -> list[Item]:
             jump(end.if_false, Jump(0, end.condition, end.span))
             if end.if_true is not following:
                 jump(end.if_true, Jump(0))
-    for made, target in jumps:
-        made.target = len(items) if target is None else starts[target]
+    for new, target in jumps:
+        new.target = len(items) if target is None else starts[target]
     return items
 
 
@@ -59,14 +59,14 @@ def blocks(items: Sequence[Item]) -> ir.Block:
     count = len(items)
     jumps = {i: item for i, item in enumerate(items) if isinstance(item, Jump)}
     firsts = sorted({0, count, *(jump.target for jump in jumps.values()), *(at + 1 for at in jumps)})
-    made = {first: ir.Block() for first in firsts}
+    block_at = {first: ir.Block() for first in firsts}
     for first, after in itertools.pairwise(firsts):
-        block, last = made[first], jumps.get(after - 1)
+        block, last = block_at[first], jumps.get(after - 1)
         block.ops = [item for item in items[first:after] if not isinstance(item, Jump)]
         if last is None:
-            block.end = ir.Goto(made[after])
+            block.end = ir.Goto(block_at[after])
         elif last.condition is None:
-            block.end = ir.Goto(made[last.target])
+            block.end = ir.Goto(block_at[last.target])
         else:
-            block.end = ir.Branch(last.condition, made[after], made[last.target], last.span)
-    return made[0]
+            block.end = ir.Branch(last.condition, block_at[after], block_at[last.target], last.span)
+    return block_at[0]

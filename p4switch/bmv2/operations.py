@@ -80,9 +80,9 @@ class Operations:
     def _extern(self, kind: type[ir.ExternOperation], primitive: schema.Primitive) -> ir.Operation:
         given = [self.argument(json) for json in primitive.parameters]
         arguments = Arguments(primitive.op, given, self._calculations, self._at)
-        made = kind.read(arguments)
+        operation = kind.read(arguments)
         arguments.finish()
-        return made
+        return operation
 
     def argument(self, json: Json) -> ir.Argument:
         """Return an argument of an extern's primitive."""

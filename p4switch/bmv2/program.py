@@ -188,11 +188,11 @@ class _Reader:
             return end if name is None else nodes[name]
 
         for table in json.tables:
-            made = self._table(table)
-            on = {self._label(made, name): target(node) for name, node in table.next_tables.items()}
+            ir_table = self._table(table)
+            on = {self._label(ir_table, name): target(node) for name, node in table.next_tables.items()}
             if len({isinstance(label, bool) for label in on}) > 1:
                 raise JsonError(f"BMv2 JSON: table {table.name} goes on both by its hit or miss and by its action")
-            nodes[table.name].end = ir.Apply(made, on, target(table.base_default_next))
+            nodes[table.name].end = ir.Apply(ir_table, on, target(table.base_default_next))
         for condition in json.conditionals:
             test, span = self._x.condition(condition.expression), self._span(condition.place)
             yes, no = target(condition.true_next), target(condition.false_next)
@@ -220,32 +220,32 @@ class _Reader:
         else:
             actions = [found("action", name, self._action_names, f"table {table.name}: ") for name in table.actions]
         keys = [self._key(table, key) for key in table.key]
-        made = ir.Table(
+        ir_table = ir.Table(
             table.name, keys, actions, size=table.max_size, support_timeout=table.support_timeout,
             span=self._span(table.place),
             counter=self._direct_counters.get(table.name, table.name) if table.with_counters else "",
             ordered=table.match_type in _ORDERED or any(key.match_kind in _ORDERED for key in keys),
         )
         if table.type != "simple":
-            made.profile = found("action profile", table.action_profile, self._profiles, f"table {table.name}: ")
+            ir_table.profile = found("action profile", table.action_profile, self._profiles, f"table {table.name}: ")
         if table.direct_meters is not None:
             meter = found("meter array", table.direct_meters, self._meters, f"table {table.name}: ")
             if meter.result_target is None:
                 raise JsonError(f"BMv2 JSON: direct meter {meter.name} has no result_target")
-            made.meter = meter.name
+            ir_table.meter = meter.name
         if table.direct_cells:
             if table.entry_target is None:
                 raise JsonError(f"BMv2 JSON: table {table.name} has direct_cells, but no entry_target")
-            made.direct, made.entry = table.direct_cells, self._x.field(table.entry_target)
+            ir_table.direct, ir_table.entry = table.direct_cells, self._x.field(table.entry_target)
         default = table.default_entry
         if default is not None:
             action = found("action with id", default.action_id, self._actions)
-            made.default = self._call(action, default.action_data, f"table {table.name}")
-            made.default_const, made.default_action_const = default.action_entry_const, default.action_const
-            made.hidden = stands_outside(table.name, keys, default.action_entry_const)
+            ir_table.default = self._call(action, default.action_data, f"table {table.name}")
+            ir_table.default_const, ir_table.default_action_const = default.action_entry_const, default.action_const
+            ir_table.hidden = stands_outside(table.name, keys, default.action_entry_const)
         if table.entries is not None:
-            made.entries = [self._entry(made, entry) for entry in table.entries]
-        return made
+            ir_table.entries = [self._entry(ir_table, entry) for entry in table.entries]
+        return ir_table
 
     def _key(self, table: schema.Table, key: schema.TableKey) -> ir.Key:
         if key.match_type == "valid":
@@ -305,11 +305,11 @@ class _Reader:
     # Objects
 
     def _profile(self, profile: schema.ActionProfile) -> ir.Profile:
-        made = ir.Profile(profile.name, profile.max_size, span=self._span(profile.place))
+        ir_profile = ir.Profile(profile.name, profile.max_size, span=self._span(profile.place))
         if profile.selector is not None:
             selector = self._calculation(profile.name, profile.selector.algo, profile.selector.input, None)
-            made.algorithm, made.inputs = selector.algorithm, selector.inputs
-        return made
+            ir_profile.algorithm, ir_profile.inputs = selector.algorithm, selector.inputs
+        return ir_profile
 
     def _meter(self, meter: schema.MeterArray) -> ir.Meter:
         table = meter.binding if meter.is_direct else ""
@@ -335,11 +335,11 @@ class _Reader:
             raise JsonError(f"BMv2 JSON: checksum {checksum.name} goes to a validity; expected a field")
         condition = ir.Const(1, ir.BOOL) if checksum.if_cond is None else self._x.condition(checksum.if_cond)
         span = self._span(checksum.place)
-        made = []
+        checksums = []
         for verify, wanted in ((True, checksum.verify), (False, checksum.update)):
             if wanted:
-                made.append(ir.Checksum(target, calculation, condition, verify, span, checksum.name))
-        return made
+                checksums.append(ir.Checksum(target, calculation, condition, verify, span, checksum.name))
+        return checksums
 
     def _field(self, json: Json) -> ir.FieldRef:
         field = self._x.field(json)
@@ -354,20 +354,20 @@ class _Reader:
     def _calculation(
         self, name: str, algorithm: str, inputs: Sequence[Mapping[str, Json]], place: Place | None
     ) -> ir.Calculation:
-        made = ir.Calculation(name, algorithm, [], span=self._span(place))
+        ir_calculation = ir.Calculation(name, algorithm, [], span=self._span(place))
         for item in inputs:
             kind, value = item.get("type"), item.get("value")
             if kind == "field":
-                made.inputs.append(self._field(value))
+                ir_calculation.inputs.append(self._field(value))
             elif kind == "hexstr":
                 width = item.get("bitwidth")
                 if not isinstance(width, int) or not 0 < width <= _MAX_CONSTANT_BITS:
                     raise JsonError("BMv2 JSON: a constant in a calculation needs a bitwidth")
-                made.inputs.append(ir.Const(hex_value(value), ir.Bits(width)))
+                ir_calculation.inputs.append(ir.Const(hex_value(value), ir.Bits(width)))
             elif kind == "header":
-                made.inputs.append(self._symbols.header(str(value)))
+                ir_calculation.inputs.append(self._symbols.header(str(value)))
             elif kind == "payload":
-                made.with_payload = True
+                ir_calculation.with_payload = True
             else:
                 raise JsonError(f"BMv2 JSON: a calculation cannot have {kind} as input")
-        return made
+        return ir_calculation

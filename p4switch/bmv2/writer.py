@@ -127,8 +127,8 @@ def _value(expr: ir.Expr) -> Json:
 def _argument(expr: ir.Argument) -> Json:
     """Return an argument of a primitive or parser operation."""
     if isinstance(expr, ir.HeaderRef):
-        found = _header(expr)
-        return found if not expr.stack else {"type": "expression", "value": found}
+        header = _header(expr)
+        return header if not expr.stack else {"type": "expression", "value": header}
     if isinstance(expr, ir.UnionRef):
         return {"type": "header_union", "value": expr.name}
     if isinstance(expr, ir.StackRef):
@@ -139,10 +139,10 @@ def _argument(expr: ir.Argument) -> Json:
         return {"type": "parameters_vector", "value": [_argument(each) for each in expr]}
     if isinstance(expr, ir.Param):
         return {"type": "runtime_data", "value": expr.index}
-    found = _value(expr)
+    header = _value(expr)
     if isinstance(expr, ir.Const | ir.FieldRef | ir.LastField | ir.Lookahead):
-        return found
-    return {"type": "expression", "value": found}
+        return header
+    return {"type": "expression", "value": header}
 
 
 # Code

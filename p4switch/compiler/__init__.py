@@ -243,8 +243,8 @@ def _compile(
         program = parse_and_check(path, include_dirs, defines, arch)
         result = lowered(program)
         p4info = build_p4info(result)
-        made = for_bmv2(result)
-        bmv2 = json.dumps(to_json(made))
+        bmv2_program = for_bmv2(result)
+        bmv2 = json.dumps(to_json(bmv2_program))
         bf_rt = json.dumps(schema.build(result, p4info))
     warnings = [(w.name, str(w)) for w in program.warnings]
-    return Compiled(bmv2, p4info.SerializeToString(deterministic=True), warnings, bf_rt, made)
+    return Compiled(bmv2, p4info.SerializeToString(deterministic=True), warnings, bf_rt, bmv2_program)

@@ -35,7 +35,7 @@ def of_controls(
 
 
 def _of_controls(tokens: Tokens) -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
+    by_control: dict[str, frozenset[str]] = {}
     names: list[str] = []
     kinds = tokens.kinds
     i = 0
@@ -45,10 +45,10 @@ def _of_controls(tokens: Tokens) -> dict[str, frozenset[str]]:
             i = _behind_arguments(kinds, i + 2)
             continue
         if kinds[i] == "control":
-            found[tokens.texts[i + 1]] = frozenset(names)
+            by_control[tokens.texts[i + 1]] = frozenset(names)
         names = []
         i += 1
-    return found
+    return by_control
 
 
 def _behind_arguments(kinds: Sequence[str], i: int) -> int:

@@ -124,8 +124,8 @@ class _Resolver:
         return ()
 
     def _name(self, e: ast.Name) -> None:
-        found = self._lookup(e.name, e.absolute) or self._match_kinds.get(e.name, ())
-        self._names.found(e, found, self._scopes)
+        declarations = self._lookup(e.name, e.absolute) or self._match_kinds.get(e.name, ())
+        self._names.found(e, declarations, self._scopes)
 
     def _this(self, e: ast.This) -> None:
         self._names.found(e, self._lookup("this"), self._scopes)
@@ -135,8 +135,8 @@ class _Resolver:
         self.visit(t.args)
 
     def _action(self, ref: ast.ActionRef) -> None:
-        found = self._lookup(ref.name.lstrip("."), ref.name.startswith("."))
-        self._names.found(ref, found, self._scopes)
+        declarations = self._lookup(ref.name.lstrip("."), ref.name.startswith("."))
+        self._names.found(ref, declarations, self._scopes)
         self._below(ref)
 
     def _key(self, key: ast.TableKey) -> None:

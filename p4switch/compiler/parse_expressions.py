@@ -78,12 +78,12 @@ class ExpressionParser:
         """Return the error to raise if something else was expected."""
         kind = self.kind
         if kind in ("identifier", "integer", "unexpected character"):
-            found = f"{kind} {self.texts[self.at]!r}" if len(self.texts[self.at]) < 60 else kind
+            got = f"{kind} {self.texts[self.at]!r}" if len(self.texts[self.at]) < 60 else kind
         elif kind in ("string literal", "end of file"):
-            found = kind
+            got = kind
         else:
-            found = f"{kind!r}"
-        return self.fail(f"expected {wanted}, not {found}")
+            got = f"{kind!r}"
+        return self.fail(f"expected {wanted}, not {got}")
 
     def accept(self, kind: str) -> bool:
         if self.kinds[self.at] == kind:

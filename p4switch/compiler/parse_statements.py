@@ -164,13 +164,13 @@ class StatementParser(ExpressionParser):
         pos = self.expect("for")
         self.expect("(")
         with self.scope():
-            found = self.attempt(self._for_in_variable)
-            if found is not None:
+            in_variable = self.attempt(self._for_in_variable)
+            if in_variable is not None:
                 values = self.expression()
                 if self.accept(".."):
                     values = ast.Range(values.pos, values, self.expression())
                 self.expect(")")
-                return ast.ForIn(pos, found, values, self.statement(), annotations)
+                return ast.ForIn(pos, in_variable, values, self.statement(), annotations)
             init: list[ast.Statement] = []
             while self.kind != ";":
                 if init:

@@ -162,10 +162,10 @@ class Preprocessor:
         for match in _WORD_OR_STRING.finditer(text, start, end):
             if match.start() < done or match.group() not in macros:
                 continue
-            found = self._expand_use(text, match, end)
-            if found is None:
+            use = self._expand_use(text, match, end)
+            if use is None:
                 continue
-            expansion, after = found
+            expansion, after = use
             self._emit(text[done : match.start()], self._file, done, True)
             self._emit(expansion, self._file, match.start(), False)
             done = after
@@ -248,10 +248,10 @@ class Preprocessor:
         for folder in [*beside, *self._include_dirs]:
             path = folder / target
             try:
-                found = path.is_file()
+                exists = path.is_file()
             except (OSError, ValueError):
-                found = False
-            if found:
+                exists = False
+            if exists:
                 self._depth += 1
                 self._included += 1
                 if self._included > MAX_INCLUDES or self._read_characters > MAX_SOURCE_CHARACTERS:

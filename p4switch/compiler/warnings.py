@@ -40,11 +40,11 @@ _WRITTEN = (ast.Direction.OUT, ast.Direction.INOUT)
 
 def warn(program: ast.Program, reporter: Reporter) -> None:
     """Add the warnings about a program without errors, in the order of the source."""
-    found: list[tuple[int, str, str]] = []
+    messages: list[tuple[int, str, str]] = []
 
     def tell(node: ast.Node, message: str, name: str) -> None:
         if not _is_silenced(node, name):
-            found.append((node.pos, message, name))
+            messages.append((node.pos, message, name))
 
     own = (d for d in program.declarations if _is_own(d, program))
     blocks = [d for d in own if isinstance(d, ast.ControlDecl | ast.ParserDecl)]
@@ -58,7 +58,7 @@ def warn(program: ast.Program, reporter: Reporter) -> None:
         package.warn(blocks, program.facts, tell)
     for block in blocks:
         warnings.block(block)
-    for pos, message, name in sorted(set(found)):
+    for pos, message, name in sorted(set(messages)):
         reporter.warn(pos, message, name)
 
 
@@ -297,25 +297,25 @@ class _Warnings:
 
     def headers(self, blocks: Iterable[ast.Node]) -> None:
         nodes = [node for block in blocks for node in self._everything(block)]
-        made: set[int] = set()
+        written: set[int] = set()
         for node in nodes:
             if isinstance(node, ast.Assign):
-                made |= set(self._places(node.target))
+                written |= set(self._places(node.target))
             elif isinstance(node, ast.Call):
                 call = self._facts.bindings[node]
                 if call.receiver is not None and call.method in ("setValid", "push_front"):
-                    made |= set(self._places(call.receiver))
-                made |= self._written(call.params, call.bound)
+                    written |= set(self._places(call.receiver))
+                written |= self._written(call.params, call.bound)
             elif isinstance(node, ast.VarDecl) and node.init is not None:
-                made |= set(self._inside(self._facts.types[node]))
+                written |= set(self._inside(self._facts.types[node]))
             elif isinstance(node, ast.TableDecl):
                 for ref in self._action_refs(node):
-                    made |= self._written(self._facts.actions[ref].params, self._facts.bindings[ref].bound)
+                    written |= self._written(self._facts.actions[ref].params, self._facts.bindings[ref].bound)
         for node in nodes:
             if isinstance(node, ast.Member) and isinstance(node.base, ast.Member) and node in self._facts.fields:
                 header = node.base
                 place = self._place(header)
-                if isinstance(self._facts.types[header], types.Header) and place is not None and place not in made:
+                if isinstance(self._facts.types[header], types.Header) and place is not None and place not in written:
                     self._tell(node, f"nothing in this program makes header '{header.name}' valid", "invalid-header")
 
     def _written(self, params: Iterable[ast.Parameter], bound: Iterable[ast.Expr | None]) -> set[int]:

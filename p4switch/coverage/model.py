@@ -101,10 +101,10 @@ class Coverage:
 
     def within(self, folder: Path) -> Coverage:
         """Return the coverage of source files in `folder`."""
-        found, top = Coverage(), folder.resolve()
+        part, top = Coverage(), folder.resolve()
         inside = {file for file in self.files if file and top in Path(file).resolve().parents}
-        found.counts.update({item: count for item, count in self.counts.items() if item.file in inside})
-        return found
+        part.counts.update({item: count for item, count in self.counts.items() if item.file in inside})
+        return part
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps([[*item, count] for item, count in sorted(self.counts.items())]))
@@ -116,7 +116,7 @@ class Coverage:
         The file may come from someone else, and reports show the content of the files that it names. So a file that is
         not coverage of this program is refused with UserError.
         """
-        found = cls()
+        loaded = cls()
         try:
             for *values, count in json.loads(read_regular(path, _MOST_BYTES)):
                 item = Item(*values)
@@ -124,10 +124,10 @@ class Coverage:
                     raise ValueError(f"an item {values!r:.80}")
                 if item.file and item.file not in sources:
                     raise UserError(f"{path}: {item.file!r:.200} is no file of the program")
-                found.counts[item] += count
+                loaded.counts[item] += count
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise UserError(f"{path}: expected what coverage was saved in: {error}") from None
-        return found
+        return loaded
 
 
 def _is_sound(item: Item, count: object) -> bool:

@@ -35,18 +35,18 @@ def table(coverage: Coverage) -> Table:
 
     File names are relative to the common folder.
     """
-    made = Table("file", *map(_heading, _COLUMNS), "", box=SIMPLE, padding=0)
-    made.columns[0].overflow = "fold"
-    for column in made.columns[1:]:
+    grid = Table("file", *map(_heading, _COLUMNS), "", box=SIMPLE, padding=0)
+    grid.columns[0].overflow = "fold"
+    for column in grid.columns[1:]:
         column.justify, column.no_wrap = "right", True
     rows: list[tuple[str, str | None]] = [*_short_names(coverage.files)]
     for name, file in [*rows, ("all", None)]:
         if name == "all":
-            made.add_section()
+            grid.add_section()
         whole = coverage.summary(KINDS, file)
         cells = [_cell(coverage.summary(kinds, file)) for kinds in _COLUMNS.values()]
-        made.add_row(name, *cells, f"{whole.percent:.1f}%")
-    return made
+        grid.add_row(name, *cells, f"{whole.percent:.1f}%")
+    return grid
 
 
 def _heading(column: str) -> str:
@@ -114,11 +114,11 @@ def html(coverage: Coverage) -> str:
             text = [""] * max(lines)
         rows = []
         for line, source in enumerate(text, start=1):
-            found = lines.get(line, [])
-            missed = [str(item).partition(": ")[2] for item, count in found if not count]
-            state = "" if not found else "none" if len(missed) == len(found) else "part" if missed else "full"
+            items = lines.get(line, [])
+            missed = [str(item).partition(": ")[2] for item, count in items if not count]
+            state = "" if not items else "none" if len(missed) == len(items) else "part" if missed else "full"
             rows.append({"number": line, "source": source, "state": state, "missed": missed,
-                         "count": max((count for _, count in found), default=None)})  # fmt: skip
+                         "count": max((count for _, count in items), default=None)})  # fmt: skip
         shares = [coverage.summary(kinds, file) for kinds in _COLUMNS.values()]
         files.append({"id": f"f{number}", "name": file, "rows": rows, "shares": shares,
                       "percent": coverage.summary(KINDS, file).percent})  # fmt: skip

@@ -110,8 +110,8 @@ def build_traced(program: ir.Program) -> Traced:
 
     It reports packet events to its environment (p4_env.trace) and counts passes of each point, which costs time.
     """
-    made = generated(program, traced=True)
-    return Traced(_build(made, *_TRACED), made.program, made.control)
+    pipeline = generated(program, traced=True)
+    return Traced(_build(pipeline, *_TRACED), pipeline.program, pipeline.control)
 
 
 def _build(made: Generated, *more: str) -> Path:

@@ -108,12 +108,12 @@ def _targets(body: Sequence[Statement]) -> Iterator[str]:
 
 def _simple(body: Sequence[Statement]) -> list[Statement]:
     """Return a block without jumps to the code that follows, and without braces that enclose no declaration."""
-    made: list[Statement] = []
+    simple: list[Statement] = []
     for statement in body:
         if isinstance(statement, Block):
             inner = _simple(statement.body)
             if any(isinstance(s, Declare) for s in inner):
-                made.append(Block(inner))
+                simple.append(Block(inner))
                 continue
             flat = inner
         elif isinstance(statement, If):
@@ -126,11 +126,11 @@ def _simple(body: Sequence[Statement]) -> list[Statement]:
         else:
             flat = [statement]
         for one in flat:
-            if isinstance(one, Label) and made and made[-1] == Goto(one.name):
-                made.pop()
-            if isinstance(one, Label) or not (made and isinstance(made[-1], _LEAVES)):
-                made.append(one)
-    return made
+            if isinstance(one, Label) and simple and simple[-1] == Goto(one.name):
+                simple.pop()
+            if isinstance(one, Label) or not (simple and isinstance(simple[-1], _LEAVES)):
+                simple.append(one)
+    return simple
 
 
 def _without_labels(body: Sequence[Statement], used: set[str]) -> list[Statement]:
@@ -143,10 +143,10 @@ def _without_labels(body: Sequence[Statement], used: set[str]) -> list[Statement
 def tidy(body: Sequence[Statement]) -> list[Statement]:
     """Return the same statements without needless jumps, labels and braces, and without unreachable code."""
     simple = _simple(body)
-    made = _without_labels(simple, {*_targets(simple)})
-    if made and made[-1] == Return():
-        made.pop()
-    return made
+    tidied = _without_labels(simple, {*_targets(simple)})
+    if tidied and tidied[-1] == Return():
+        tidied.pop()
+    return tidied
 
 
 def text_of(body: Sequence[Statement], depth: int = 1) -> str:

@@ -153,13 +153,13 @@ class Generator:
     def _intrinsic(self) -> str:
         out = []
         for own, intrinsic in self.path.intrinsic.items():
-            found = self.program.intrinsic(intrinsic.name)
-            if found is None:
+            place = self.program.intrinsic(intrinsic.name)
+            if place is None:
                 if intrinsic.required:
                     raise ProgramError(f"metadata field {intrinsic.name} is required")
                 out.append(f"NO_INTRINSIC({own})")
                 continue
-            header, field = found
+            header, field = place
             kind = "INTRINSIC_SATURATING" if intrinsic.saturates else "INTRINSIC"
             out.append(f"{kind}({own}, {field.width}, {header.label}.{field.member})")
         if self._has_watcher:

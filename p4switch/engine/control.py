@@ -81,13 +81,13 @@ class Control:
         for table in sorted(tables, key=lambda table: not table.keys):
             if table.name not in self.statements:
                 self.tables.append(self._table(len(self.tables), table))
-        for made, label in zip(self.tables, labels([each.name for each in self.tables]), strict=True):
-            made.label = label
+        for generated, label in zip(self.tables, labels([each.name for each in self.tables]), strict=True):
+            generated.label = label
         self.action_labels = labels([action.name for action in nodes.actions])
         self.profile_labels = labels([profile.name for profile in nodes.profiles])
         self.offered = self._offered()
-        for made in self.tables:
-            self._place(made)
+        for generated in self.tables:
+            self._place(generated)
         if len(nodes.actions) >= 0xFFFF:
             raise ProgramError(f"{len(nodes.actions)} actions are too many")
         self.table_of = {t.name: t for t in self.tables}
@@ -113,13 +113,13 @@ class Control:
         nodes = self.program.nodes
         profile = -1 if table.profile is None else nodes.profiles.index(table.profile)
         meter = self.program.meter(table.meter)[0] if table.meter else -1
-        made = Table(number, table, fields, words, kind, [self.numbers[a] for a in table.actions], profile, meter)
+        built = Table(number, table, fields, words, kind, [self.numbers[a] for a in table.actions], profile, meter)
         offset = 8 + 8 * words * (2 if kind == "P4_TABLE_ORDERED" else 1)
-        made.counter_offset = offset
+        built.counter_offset = offset
         offset += 16 * bool(table.counter)
-        made.last_hit_offset = offset
-        made.data_offset = offset + 8 * table.support_timeout
-        return made
+        built.last_hit_offset = offset
+        built.data_offset = offset + 8 * table.support_timeout
+        return built
 
     def _fixed_action(self, table: ir.Table) -> int:
         """Return the action of a table without key whose default entry cannot change."""
@@ -265,10 +265,10 @@ class Control:
     def _cells(self, table: Table, name: str) -> str:
         """Return the initialiser of an object with a cell for each entry of a table and one for the default entry."""
         register = self.program.registers.get(name)
-        made = self.program.object(name) if register is None else register
-        if made.size <= table.declared.room:
-            raise ProgramError(f"{name} has {made.size} cells, too few for the entries of table {table.name}")
-        return initialiser({"in_register": int(register is not None), "number": made.number})
+        cells = self.program.object(name) if register is None else register
+        if cells.size <= table.declared.room:
+            raise ProgramError(f"{name} has {cells.size} cells, too few for the entries of table {table.name}")
+        return initialiser({"in_register": int(register is not None), "number": cells.number})
 
     def _own_entry(self, table: Table, entry: ir.Entry, priority: int) -> str:
         values, masks, prefixes = b"", b"", []
@@ -484,22 +484,22 @@ class _PipelineGenerator:
         self.em.note(f"PASS({point})")
         self.em.note(f"TRACE(P4_TRACE_ACTION, {point}, {member}, 0, {data}, {size})")
 
-    def _tell_table(self, table: Table, key: str, found: str) -> None:
+    def _tell_table(self, table: Table, key: str, applied: str) -> None:
         """Report a table lookup: the key, the match, and the points of hit, miss and the program's own entries."""
         points, source = self.program.points, self.program.place(table.declared.span)
         point = points.add("table", table.name, source, counted=False)
         masks = int(table.kind == "P4_TABLE_ORDERED")
-        self.em.note(f"TRACE_TABLE({point}, {table.number}, {key}, {table.words}, {found}.entry, {masks})")
+        self.em.note(f"TRACE_TABLE({point}, {table.number}, {key}, {table.words}, {applied}.entry, {masks})")
         if table.kind == "P4_TABLE_KEYLESS":
             return
         hit, miss = points.add("hit", table.name, source), points.add("miss", table.name, source)
-        self.em.note(f"PASS({found}.entry ? {hit} : {miss})")
+        self.em.note(f"PASS({applied}.entry ? {hit} : {miss})")
         numbers = [
             points.add("entry", table.name, self.program.place(entry.span) or source, str(i))
             for i, entry in enumerate(table.declared.entries or ())
         ]
         if numbers:
-            self.em.note(f"PASS_ENTRY({found}.entry, {len(numbers)}, {numbers[0]})")
+            self.em.note(f"PASS_ENTRY({applied}.entry, {len(numbers)}, {numbers[0]})")
 
     def _next(self, apply: ir.Apply, action: int | None, hit: bool) -> str | None:
         """Return the node that follows a table, given whether it hits and which action it runs."""
@@ -529,14 +529,14 @@ class _PipelineGenerator:
                     f"{len(t.fields)})"
         else:
             entry = f"p4_find_ternary(&sw->tables[{t.number}], {key}, {t.words}, {t.stride})"
-        found = self.em.name("found")
+        applied = self.em.name("found")
         if t.profile < 0:
-            self.em.declare(f"const p4_applied {found} = p4_apply(sw, {t.number}, {entry})")
+            self.em.declare(f"const p4_applied {applied} = p4_apply(sw, {t.number}, {entry})")
         else:
             selects = self.program.nodes.profiles[t.profile].algorithm
             select = self.control.profile_named("select", t.profile) if selects else "NULL"
-            self.em.declare(f"const p4_applied {found} = p4_apply_member(sw, p, {t.number}, {entry}, {select})")
-        return found, key
+            self.em.declare(f"const p4_applied {applied} = p4_apply_member(sw, p, {t.number}, {entry}, {select})")
+        return applied, key
 
     def _table(self, node: flow.Node, table: Table, apply: ir.Apply) -> None:
         em, t, place = self.em, table, self.program.place(table.declared.span)
@@ -544,14 +544,14 @@ class _PipelineGenerator:
         em.comment(note.partition("{")[0].strip())
         if self._constant_call(node, table, apply):
             return
-        found, key = self._lookup(t)
-        self._tell_table(t, key, found)
+        applied, key = self._lookup(t)
+        self._tell_table(t, key, applied)
         if t.declared.entry is not None:
-            entry = em.temp("uint64_t", f"{found}.entry ? {found}.entry->handle : {t.declared.room}", "entry")
+            entry = em.temp("uint64_t", f"{applied}.entry ? {applied}.entry->handle : {t.declared.room}", "entry")
             self.x.place(t.declared.entry).store(em, entry)
         if t.kind != "P4_TABLE_KEYLESS" and (t.declared.counter or t.declared.support_timeout or t.meter >= 0):
-            with em.when(f"{found}.entry"):
-                self._direct(t, f"{found}.entry")
+            with em.when(f"{applied}.entry"):
+                self._direct(t, f"{applied}.entry")
             if t.meter >= 0:
                 with em.otherwise(), em.when(f"sw->meters_more[{t.meter}].fallback.configured"):
                     color = em.temp("uint64_t", self.program.metered_by_default(t.meter))
@@ -561,37 +561,37 @@ class _PipelineGenerator:
         for number in self.control.possible(t):
             body: list[Statement] = []
             with em.inside(body):
-                self._tell_action(t, number, f"{found}.member" if t.profile >= 0 else "-1", f"{found}.data")
-                self._call(number, f"{found}.data")
+                self._tell_action(t, number, f"{applied}.member" if t.profile >= 0 else "-1", f"{applied}.data")
+                self._call(number, f"{applied}.data")
             cases.append((f"{self.control.offered[number]}", body))
             targets.append((self._next(apply, number, True), self._next(apply, number, False)))
         default = self._next(apply, None, True), self._next(apply, None, False)
-        self._go_on(node, t, found, cases, targets, default)
+        self._go_on(node, t, applied, cases, targets, default)
 
     def _go_on(
-        self, node: flow.Node, table: Table, found: str, cases: list[tuple[str, list[Statement]]],
+        self, node: flow.Node, table: Table, applied: str, cases: list[tuple[str, list[Statement]]],
         targets: list[tuple[str | None, str | None]], default: tuple[str | None, str | None],
     ) -> None:
         """Generate the effects of the actions and the jumps that follow: one for all actions, or one for each."""
         if all(pair == default for pair in targets):
-            with self.em.switch(f"{found}.action") as switch:
+            with self.em.switch(f"{applied}.action") as switch:
                 switch.cases += [Case(value, body) for value, body in cases if body]
             if default[0] == default[1]:
                 node.next = default[0]
             else:
-                node.condition, node.yes, node.next = f"{found}.entry", *default
+                node.condition, node.yes, node.next = f"{applied}.entry", *default
             return
-        node.value = f"{found}.action"
+        node.value = f"{applied}.action"
         for (value, body), pair in zip(cases, targets, strict=True):
-            node.cases.append((value, body, self._by_hit(table, found, f"action_{value}", pair)))
-        node.next = self._by_hit(table, found, "none", default)
+            node.cases.append((value, body, self._by_hit(table, applied, f"action_{value}", pair)))
+        node.next = self._by_hit(table, applied, "none", default)
 
-    def _by_hit(self, table: Table, found: str, what: str, pair: tuple[str | None, str | None]) -> str | None:
+    def _by_hit(self, table: Table, applied: str, what: str, pair: tuple[str | None, str | None]) -> str | None:
         """Return the successor of a table after one action; if it depends on a hit, that is a node of its own."""
         if pair[0] == pair[1]:
             return pair[0]
         name = f"{table.name} {what}"
-        self.nodes[name] = flow.Node(condition=f"{found}.entry", yes=pair[0], next=pair[1], inner=True)
+        self.nodes[name] = flow.Node(condition=f"{applied}.entry", yes=pair[0], next=pair[1], inner=True)
         return name
 
     def _direct(self, table: Table, entry: str) -> None:

@@ -76,39 +76,39 @@ class Emitter:
     @contextmanager
     def block(self) -> Iterator[None]:
         """Add to a block of its own, so that the scope of names ends with it."""
-        made = Block()
-        self.body.append(made)
-        with self.inside(made.body):
+        inner = Block()
+        self.body.append(inner)
+        with self.inside(inner.body):
             yield
 
     @contextmanager
     def when(self, condition: Code) -> Iterator[None]:
         """Add the statements for a condition that holds."""
-        made = If(node(condition).bare)
-        self.body.append(made)
-        with self.inside(made.then):
+        branch = If(node(condition).bare)
+        self.body.append(branch)
+        with self.inside(branch.then):
             yield
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
         """Add the statements for the case that the condition of the preceding `when` does not hold."""
-        made = self.body[-1]
-        assert isinstance(made, If)
-        with self.inside(made.otherwise):
+        branch = self.body[-1]
+        assert isinstance(branch, If)
+        with self.inside(branch.otherwise):
             yield
 
     @contextmanager
     def switch(self, value: str) -> Iterator[Switch]:
-        made = Switch(value)
-        yield made
-        if made.cases:
-            self.body.append(made)
+        statement = Switch(value)
+        yield statement
+        if statement.cases:
+            self.body.append(statement)
 
     @contextmanager
     def case(self, switch: Switch, value: str) -> Iterator[None]:
-        made = Case(value)
-        switch.cases.append(made)
-        with self.inside(made.body):
+        branch = Case(value)
+        switch.cases.append(branch)
+        with self.inside(branch.body):
             yield
 
     # --- names ---

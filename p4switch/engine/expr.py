@@ -108,8 +108,8 @@ class Expressions(ir.ExpressionVisitor[Value]):
     def any_element(self, stack: Stack, member: str, index: str) -> HeaderRef:
         """Return the element, or its header `member`, at a C index that is known to be at most `stack.size`."""
         columns = {name: self.element(column, index) for name, column in stack.columns.items()}
-        found = columns.pop(member)
-        return HeaderRef(found.type, found.slot, found.base, tuple(other.slot for other in columns.values()))
+        chosen = columns.pop(member)
+        return HeaderRef(chosen.type, chosen.slot, chosen.base, tuple(other.slot for other in columns.values()))
 
     def header(self, ref: ir.HeaderRef) -> HeaderRef:
         if not ref.stack:

@@ -53,33 +53,33 @@ class _Writer:
         self.meets: dict[str, str] = nx.immediate_dominators(graph, _END)
 
     def body(self, start: str | None) -> list[Statement]:
-        made = self._from(start if start is not None else _END, _END, 0)
+        statements = self._from(start if start is not None else _END, _END, 0)
         while self.waiting:
             name = self.waiting.pop()
             if name not in self.written:
-                made += [Return(), *self._from(name, _END, 0)]
-        return made
+                statements += [Return(), *self._from(name, _END, 0)]
+        return statements
 
     def _from(self, name: str, stop: str, depth: int) -> list[Statement]:
         """Return all code from a node up to `stop`, which follows it."""
-        made: list[Statement] = []
+        statements: list[Statement] = []
         while name != stop:
             if name == _END:
-                return [*made, Return()]
+                return [*statements, Return()]
             if name in self.written:
-                return [*made, Goto(self.label(name))]
+                return [*statements, Goto(self.label(name))]
             if depth > _DEEPEST and not self.nodes[name].inner:
                 self.waiting.append(name)
-                return [*made, Goto(self.label(name))]
+                return [*statements, Goto(self.label(name))]
             self.written.add(name)
             node = self.nodes[name]
-            made.append(Label(self.label(name)))
-            made.append(Block(list(node.body)))
+            statements.append(Label(self.label(name)))
+            statements.append(Block(list(node.body)))
             meet = self.meets.get(name, _END)
             if not node.condition and not node.cases:
                 name = node.next or _END
                 continue
-            inside = made[-1].body if isinstance(made[-1], Block) else made
+            inside = statements[-1].body if isinstance(statements[-1], Block) else statements
             if node.condition:
                 then = self._from(node.yes or _END, meet, depth + 1)
                 otherwise = self._from(node.next or _END, meet, depth + 1)
@@ -92,7 +92,7 @@ class _Writer:
                 default = self._from(node.next or _END, meet, depth + 1)
                 inside.append(Switch(node.value, [*cases, *([Case(None, default)] if default else [])]))
             name = meet
-        return made
+        return statements
 
 
 def statements(nodes: Mapping[str, Node], start: str | None, label: Callable[[str], str]) -> list[Statement]:

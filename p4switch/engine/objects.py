@@ -56,10 +56,10 @@ def packed(kind: type[ExternType], given: Mapping[str, int]) -> bytes:
 
 def values(kind: type[ExternType], data: bytes) -> dict[str, int]:
     """Return the members of a cell from its memory, as `Switch.object_read` and traces contain it."""
-    found, at = {}, 0
+    members, at = {}, 0
     for name, width in kind.cell:
         size = storage_bytes(width)
         at = -(-at // min(size, 8)) * min(size, 8)
-        found[name] = int.from_bytes(data[at : at + size], "little")
+        members[name] = int.from_bytes(data[at : at + size], "little")
         at += size
-    return found
+    return members

@@ -231,13 +231,13 @@ class Program:
         arrays = zip(nodes.registers, labels([r.name for r in nodes.registers]), strict=True)
         for number, (array, label) in enumerate(arrays):
             bank = banks.index(array.size)
-            made = Register(number, array.name, array.width, array.size, bank, label, array.initial)
-            self.registers.setdefault(array.name, made)
+            register = Register(number, array.name, array.width, array.size, bank, label, array.initial)
+            self.registers.setdefault(array.name, register)
         self._calculations = _calculations(nodes.calculations)
         self.objects = self._objects()
         if not self.traced:
             known = (self.intrinsic(each.name) for each in self.path.intrinsic.values())
-            self.unread = unread(nodes, {(found[0].name, found[1].name) for found in known if found is not None})
+            self.unread = unread(nodes, {(place[0].name, place[1].name) for place in known if place is not None})
 
     def _place_headers(self) -> None:
         nodes = self.nodes
@@ -263,11 +263,11 @@ class Program:
 
         for (ref, names), own in zip(nodes.stacks, columns, strict=True):
             elements = [self.unions.get(name, [name]) for name in names]
-            made = {
+            element_refs = {
                 member: column(name, of, [each[i] for each in elements])
                 for i, (member, (name, of)) in enumerate(own.items())
             }
-            self.stacks[ref.name] = Stack(ref.size, made, self.layout.next_index())
+            self.stacks[ref.name] = Stack(ref.size, element_refs, self.layout.next_index())
         for instance in nodes.headers:
             header_type = self._type(instance.type)
             if instance.metadata and not header_type.varbit:
@@ -277,7 +277,7 @@ class Program:
 
     def _objects(self) -> list[Object]:
         states = self.path.states
-        found = [Object(i, s.name, s.kind, s.size, f"state_{own}") for i, (own, s) in enumerate(states.items())]
+        objects = [Object(i, s.name, s.kind, s.size, f"state_{own}") for i, (own, s) in enumerate(states.items())]
         instances = self.nodes.externs
         for instance, label in zip(instances, labels([each.name for each in instances]), strict=True):
             kind = self.path.object_type(instance.type)
@@ -285,8 +285,8 @@ class Program:
                 size = kind.cells({n: c.value for n, c in instance.attributes.items() if isinstance(c, ir.Const)})
                 if not 0 < size <= MAX_CELLS:
                     raise ProgramError(f"{instance.name} has {size} cells; expected 1 to {MAX_CELLS}")
-                found.append(Object(len(found), instance.name, kind, size, label))
-        return found
+                objects.append(Object(len(objects), instance.name, kind, size, label))
+        return objects
 
     def object(self, name: str) -> Object:
         """Return the extern object of that name."""
@@ -374,10 +374,10 @@ class Program:
         header = self.headers.get(header_name)
         if header is None or not any(f.name == field_name for f in header.type.fields):
             return None
-        found = header.type.field(field_name)
-        if not header.metadata or found.width > 64:
+        field = header.type.field(field_name)
+        if not header.metadata or field.width > 64:
             raise ProgramError(f"{header_name}.{field_name} must be metadata of at most 64 bits")
-        return header, found
+        return header, field
 
 
 _Array = TypeVar("_Array", ir.Counter, ir.Meter)
@@ -400,14 +400,14 @@ def _columns(stack: ir.StackRef) -> dict[str, tuple[str, types.Header]]:
 
 def _calculations(calculations: Sequence[ir.Calculation]) -> dict[str, str]:
     """Return C names of the functions of calculations; equal ones share a function."""
-    found: dict[str, str] = {}
+    name_of: dict[str, str] = {}
     written: dict[str, str] = {}
     names = labels([calculation.name for calculation in calculations])
     for calculation, label in zip(calculations, names, strict=True):
         inputs = " ".join(ir_text(item) for item in calculation.inputs)
         same = f"{calculation.algorithm} {calculation.with_payload} {inputs}"
-        found[calculation.name] = written.setdefault(same, f"calc_{label.removeprefix('calc_')}")
-    return found
+        name_of[calculation.name] = written.setdefault(same, f"calc_{label.removeprefix('calc_')}")
+    return name_of
 
 
 def _header_type(t: types.Header, length: ir.Expr | None) -> HeaderType:

@@ -80,9 +80,9 @@ class Statements(ir.OperationVisitor[None]):
     def body(self, start: ir.Block) -> list[Statement]:
         """Return the statements of all blocks, with their jumps and exits."""
         order = reverse_postorder(start)
-        made = _Body({block: i for i, block in enumerate(order)})
+        graph = _Body({block: i for i, block in enumerate(order)})
         for block in order:
-            node = made.nodes[str(made.numbers[block])] = Node()
+            node = graph.nodes[str(graph.numbers[block])] = Node()
             with self.em.inside(node.body):
                 for op in self.spelled_out(block.ops):
                     self.statement(op)
@@ -90,23 +90,23 @@ class Statements(ir.OperationVisitor[None]):
                     node.condition = self.test(block.end.condition, block.end.span, "if")
                     place = self.program.place(block.end.span)
                     node.note = place.note if place is not None else ""
-                    node.yes = self._edge(made, block, block.end.if_true)
-                    node.next = self._edge(made, block, block.end.if_false)
+                    node.yes = self._edge(graph, block, block.end.if_true)
+                    node.next = self._edge(graph, block, block.end.if_false)
                 elif isinstance(block.end, ir.Goto):
-                    node.next = self._edge(made, block, block.end.target)
+                    node.next = self._edge(graph, block, block.end.target)
         self.exits |= self.loops
-        return statements(made.nodes, "0", lambda name: f"{self.prefix}_{name.replace(' ', '_')}")
+        return statements(graph.nodes, "0", lambda name: f"{self.prefix}_{name.replace(' ', '_')}")
 
-    def _edge(self, made: _Body, block: ir.Block, target: ir.Block) -> str | None:
+    def _edge(self, graph: _Body, block: ir.Block, target: ir.Block) -> str | None:
         """Return the name of a block's successor node; backward edges go through a node that counts rounds."""
         if target.is_end:
             return None
-        to = str(made.numbers[target])
-        if made.numbers[target] > made.numbers[block]:
+        to = str(graph.numbers[target])
+        if graph.numbers[target] > graph.numbers[block]:
             return to
         self.loops = True
-        name = f"again {made.numbers[block]}"
-        again = made.nodes[name] = Node(next=to)
+        name = f"again {graph.numbers[block]}"
+        again = graph.nodes[name] = Node(next=to)
         with self.em.inside(again.body), self.em.when("++p->steps >= P4_MAX_STEPS"):
             self.em.do("p->exit = p->endless = 1")
             self.em.leave()

@@ -273,8 +273,8 @@ class InHeader(Place):
         count = (self.width + 63) // 64
         name = em.limbs(count)
         em.do(f"p4_big_get({name}, {count}, {self.base}, {self.field.bit}, {self.width})")
-        found = C(f"p4_big_low({name})", "p4_u128") if count == 2 else C(name)
-        return from_low(em, found, self.width, self.signed)
+        low_bits = C(f"p4_big_low({name})", "p4_u128") if count == 2 else C(name)
+        return from_low(em, low_bits, self.width, self.signed)
 
     def _at(self, byte: int) -> str:
         """Return the address of a byte of the header."""

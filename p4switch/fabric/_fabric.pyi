@@ -246,7 +246,7 @@ class Fabric:
         count: int,
         owners: Sequence[int],  # by node: the rank of the worker that runs it
         *,
-        told: Callable[[list[bytes]], object],  # what workers have told each other, by rank, each in its order
+        deliver: Callable[[list[bytes]], object],  # messages of each worker, by rank, in order
         # How they reach each other. By memory: writable, zeros, shared_bytes(count), the same for all; ...
         memory: mmap | None = None,
         waiting: Callable[[], object] | None = None,  # while others are awaited, now and then; its exceptions end it
@@ -262,7 +262,7 @@ class Fabric:
         p4switch.fabric.joined. Hosts that are not independent all belong to one worker, and their calls do not access
         the network.
         """
-    def tell(self, data: bytes, others: bool = False) -> None:
+    def broadcast(self, data: bytes, others: bool = False) -> None:
         """Send a message to all workers, including this one, or to the others, which receive it at the next meeting."""
     def gather(self, data: bytes, to_all: bool = False) -> list[bytes]:
         """Return the values that all workers give, by rank.

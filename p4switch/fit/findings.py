@@ -513,6 +513,6 @@ def measure(
     """
     program = parse_and_check(path, include_dirs, defines, arch)
     with deep_recursion():
-        made = lowered(program)
-        made.require("fit")
-        return Program(made)
+        compiled = lowered(program)
+        compiled.require("fit")
+        return Program(compiled)

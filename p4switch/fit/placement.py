@@ -76,9 +76,9 @@ def place(
     best = _list_schedule(graph, demands, capacity)
     lower = _lower_bound(graph, demands, capacity)
     for stages in range(lower, best.stages):
-        found, decided = _integer_program(graph, demands, capacity, stages, time_limit_s)
-        if found is not None:
-            return found
+        placement, decided = _integer_program(graph, demands, capacity, stages, time_limit_s)
+        if placement is not None:
+            return placement
         if not decided:
             return Placement(best.first, best.last, best.stages, least=False)
     return best

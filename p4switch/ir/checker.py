@@ -148,10 +148,10 @@ class _Checker:
         return a == b or numbers or (isinstance(a, Varbit) and isinstance(b, Varbit))
 
     def field(self, header: str, name: str) -> Type:
-        found = self._fields.get((header, name))
-        if found is None:
+        declared = self._fields.get((header, name))
+        if declared is None:
             raise self.fail(f"there is no field {header}.{name}")
-        return found
+        return declared
 
     def type_of(self, expr: ex.Expr) -> Type:
         """Return the type of `expr`, after checking it."""

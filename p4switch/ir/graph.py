@@ -25,18 +25,18 @@ def successors(block: ir.Block) -> list[ir.Block]:
 
 def digraph(blocks: Sequence[ir.Block]) -> nx.DiGraph[ir.Block]:
     """Return the graph of blocks and their successors, without empty blocks."""
-    found: nx.DiGraph[ir.Block] = nx.DiGraph()
-    found.add_nodes_from(blocks)
-    found.add_edges_from((block, target) for block in blocks for target in successors(block) if not target.is_end)
-    return found
+    graph: nx.DiGraph[ir.Block] = nx.DiGraph()
+    graph.add_nodes_from(blocks)
+    graph.add_edges_from((block, target) for block in blocks for target in successors(block) if not target.is_end)
+    return graph
 
 
 def looping(blocks: Sequence[ir.Block]) -> set[ir.Block]:
     """Return the blocks that lie on a cycle."""
-    found = digraph(blocks)
+    graph = digraph(blocks)
     return {
-        block for component in nx.strongly_connected_components(found) for block in component
-        if len(component) > 1 or found.has_edge(block, block)
+        block for component in nx.strongly_connected_components(graph) for block in component
+        if len(component) > 1 or graph.has_edge(block, block)
     }
 
 

@@ -252,9 +252,9 @@ def _objects(program: pr.Program) -> Iterator[str]:
 
 
 def _checksum(checksum: pr.Checksum) -> str:
-    made = checksum.calculation
-    inputs = ", ".join([*map(text, made.inputs), *(["payload"] if made.with_payload else [])])
-    return f"{text(checksum.target)} = {made.algorithm}({inputs}) if {text(checksum.condition)}"
+    calculation = checksum.calculation
+    inputs = ", ".join([*map(text, calculation.inputs), *(["payload"] if calculation.with_payload else [])])
+    return f"{text(checksum.target)} = {calculation.algorithm}({inputs}) if {text(checksum.condition)}"
 
 
 def _deparser_body(start: pr.Block) -> list[str]:

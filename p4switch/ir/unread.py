@@ -81,15 +81,15 @@ def _indices(written: Iterable[ir.Written]) -> Iterator[ir.Expr]:
 
 def _fields(read: Iterable[ir.Read], metadata: Collection[str]) -> set[_Name]:
     """Return the fields of metadata among what is read."""
-    found = _Mentioned()
+    mentioned = _Mentioned()
     for each in read:
         if isinstance(each, ir.HeaderRef):
-            found.fields |= {(each.name, f.name) for f in each.type.fields}
+            mentioned.fields |= {(each.name, f.name) for f in each.type.fields}
             if each.index is not None:
-                each.index.accept(found)
+                each.index.accept(mentioned)
         elif not isinstance(each, (ir.UnionRef, ir.StackRef)):
-            each.accept(found)
-    return {name for name in found.fields if name[0] in metadata}
+            each.accept(mentioned)
+    return {name for name in mentioned.fields if name[0] in metadata}
 
 
 def _outside(program: ir.Program) -> Iterator[ir.Read]:

@@ -46,8 +46,8 @@ class CellStore:
 
     def read_counters(self, query: Message) -> Iterator[Message]:
         """Yield the cells of counters that a query selects."""
-        found = _selected(self._pipeline.counters, query.counter_id, query, "counter")
-        for cells, index, value in self._values(found, self._switch.counter_read):
+        selected = _selected(self._pipeline.counters, query.counter_id, query, "counter")
+        for cells, index, value in self._values(selected, self._switch.counter_read):
             message = p4runtime_pb2.CounterEntry(counter_id=cells.id)
             message.index.index = index
             set_counter(message.data, value)
@@ -79,8 +79,8 @@ class CellStore:
     def read_meters(self, query: Message) -> Iterator[Message]:
         """Yield the cells of meters that a query selects."""
         no_colour_counters(query, "counter_data", "meters")
-        found = _selected(self._pipeline.meters, query.meter_id, query, "meter")
-        for cells, index, rates in self._values(found, lambda name, i: self._rates.get((name, i))):
+        selected = _selected(self._pipeline.meters, query.meter_id, query, "meter")
+        for cells, index, rates in self._values(selected, lambda name, i: self._rates.get((name, i))):
             message = p4runtime_pb2.MeterEntry(meter_id=cells.id)
             message.index.index = index
             if rates is not None:
@@ -100,19 +100,19 @@ class CellStore:
     def read_registers(self, query: Message) -> Iterator[Message]:
         """Yield the cells of registers that a query selects."""
         types = self._pipeline.p4info.type_info
-        found = _selected(self._pipeline.registers, query.register_id, query, "register")
+        selected = _selected(self._pipeline.registers, query.register_id, query, "register")
         encoders: dict[int, Callable[[bytes], Message]] = {}
-        for cells, index, value in self._values(found, self._switch.register_read):
+        for cells, index, value in self._values(selected, self._switch.register_read):
             if (encode := encoders.get(cells.id)) is None:
                 encode = encoders[cells.id] = p4data.encoder(cells.type_spec, types)
             message = p4runtime_pb2.RegisterEntry(register_id=cells.id, data=encode(value))
             message.index.index = index
             yield message
 
-    def _values(self, found: Iterator[tuple[Cells, int]],
+    def _values(self, selected: Iterator[tuple[Cells, int]],
                 read: Callable[[str, int], _T]) -> Iterator[tuple[Cells, int, _T]]:
         """Yield the cells with their values, read in parts between which packets go on."""
-        while part := list(itertools.islice(found, _AT_ONCE)):
+        while part := list(itertools.islice(selected, _AT_ONCE)):
             with self._lock:
                 values = [read(cells.name, index) for cells, index in part]
             for (cells, index), value in zip(part, values, strict=True):
@@ -120,10 +120,10 @@ class CellStore:
 
 
 def _cells(cells: Mapping[int, Cells], ident: int, what: str) -> Cells:
-    found = cells.get(ident)
-    if found is None:
+    array = cells.get(ident)
+    if array is None:
         invalid(f"no {what} has the id {ident}")
-    return found
+    return array
 
 
 def _modify_only(kind: int, cells: Cells) -> None:

@@ -167,7 +167,7 @@ class State:
         for message in reader(getattr(query, kind)):
             yield None if message is None else p4runtime_pb2.Entity(**{kind: message})
 
-    def collect(self, found: Iterator[_T | None], into: list[_T]) -> None:
+    def collect(self, messages: Iterator[_T | None], into: list[_T]) -> None:
         """Collect everything that is not None, in parts between which the data plane runs.
 
         Raises P4RuntimeError.
@@ -175,7 +175,7 @@ class State:
         while True:
             looked, before = 0, len(into)
             with self._lock:
-                for message in itertools.islice(found, _LOOKED_AT_ONCE):
+                for message in itertools.islice(messages, _LOOKED_AT_ONCE):
                     looked += 1
                     if message is not None:
                         into.append(message)
@@ -414,21 +414,21 @@ class Device:
             After the last response, with an error for each query.
         """
         self._check_device(request.device_id)
-        found: list[Iterable[Message]] = []
+        answers: list[Iterable[Message]] = []
         errors: list[tuple[int, P4RuntimeError]] = []
         with self._control:
             state = self._current()
             for position, query in enumerate(request.entities):
                 entities: list[Message] = []
                 if query.WhichOneof("entity") in state.cell_readers:
-                    found.append(_until_error(state.read(query), position, errors))
+                    answers.append(_until_error(state.read(query), position, errors))
                     continue
-                found.append(entities)
+                answers.append(entities)
                 try:
                     state.collect(state.read(query), entities)
                 except P4RuntimeError as error:
                     errors.append((position, error))
-        every = itertools.chain.from_iterable(found)
+        every = itertools.chain.from_iterable(answers)
         while part := list(itertools.islice(every, _ENTITIES_A_RESPONSE)):
             yield p4runtime_pb2.ReadResponse(entities=part)
         if errors:
@@ -559,11 +559,11 @@ class Device:
                     state.replication.ports_changed()
 
 
-def _until_error(found: Iterator[Message | None], position: int,
+def _until_error(messages: Iterator[Message | None], position: int,
                  errors: list[tuple[int, P4RuntimeError]]) -> Iterator[Message]:
     """Yield all items up to the first error, which is put into `errors`."""
     try:
-        yield from (message for message in found if message is not None)
+        yield from (message for message in messages if message is not None)
     except P4RuntimeError as error:
         errors.append((position, error))
 

@@ -115,7 +115,7 @@ def leaves(spec: Message, types: Message, where: str) -> list[int | None]:
     This has to be called before any other use of a type. Raises P4RuntimeError (INVALID_ARGUMENT) for a type that is
     not declared, contains itself, or is too large.
     """
-    found: list[int | None] = []
+    widths: list[int | None] = []
 
     def walk(spec: Message, around: tuple[tuple[str, str], ...]) -> None:
         kind = str(spec.WhichOneof("type_spec"))
@@ -128,7 +128,7 @@ def leaves(spec: Message, types: Message, where: str) -> list[int | None]:
             if (kind, name) in around:
                 invalid(f"{where}: {kind} {name} contains itself")
             around = (*around, (kind, name))
-        if len(around) > MAX_DEPTH or len(found) > MAX_LEAVES:
+        if len(around) > MAX_DEPTH or len(widths) > MAX_LEAVES:
             invalid(f"{where}: expected a type nested at most {MAX_DEPTH} deep, of at most {MAX_LEAVES} values")
         if kind == "new_type" and types.new_types[name].WhichOneof("representation") == "original_type":
             walk(types.new_types[name].original_type, around)
@@ -137,12 +137,12 @@ def leaves(spec: Message, types: Message, where: str) -> list[int | None]:
                 walk(member, around if declared is not None else (*around, (kind, "")))
         else:
             try:
-                found.append(_leaf(spec, types)[0])
+                widths.append(_leaf(spec, types)[0])
             except P4RuntimeError:
-                found.append(None)
+                widths.append(None)
 
     walk(spec, ())
-    return found
+    return widths
 
 
 def _resolve(spec: Message, types: Message) -> Message:

@@ -39,8 +39,8 @@ class PathStates:
 
     def find(self, name: str) -> tuple[int, State]:
         """Return the number and the state for a name. Raises P4RuntimeError (NOT_FOUND)."""
-        found = next(((number, state) for number, state in self._states.items() if state.name == name), None)
-        return found or not_found(f"the packet path has no state {name!r}")
+        numbered = next(((number, state) for number, state in self._states.items() if state.name == name), None)
+        return numbered or not_found(f"the packet path has no state {name!r}")
 
     def entry(self, name: str, index: int, members: Mapping[str, int]) -> Message:
         """Return the entry of a cell with these members; other members are 0."""

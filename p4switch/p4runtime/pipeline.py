@@ -390,11 +390,11 @@ class _Loader:
     def _array(kind: str, info: Message, arrays: Iterable[_Array]) -> _Array:
         """Return the array of the program, which must have the size that P4Info gives."""
         name = info.preamble.name
-        found = [array for array in arrays if array.name == name]
-        _expect(bool(found), f"{kind} {name}")
-        if found[0].size != info.size:
-            invalid(f"{kind} {name}: {info.size} cells in P4Info, {found[0].size} in the BMv2 JSON")
-        return found[0]
+        matching = [array for array in arrays if array.name == name]
+        _expect(bool(matching), f"{kind} {name}")
+        if matching[0].size != info.size:
+            invalid(f"{kind} {name}: {info.size} cells in P4Info, {matching[0].size} in the BMv2 JSON")
+        return matching[0]
 
     def _rest(self) -> None:
         for value_set in self.info.value_sets:

@@ -374,8 +374,8 @@ class TableStore:
             if query.is_default_action:
                 yield self._default_message(state, query)
                 continue
-            for found in self._selected(state, query):
-                yield None if found is None else self._message(info, *found, query)
+            for selected in self._selected(state, query):
+                yield None if selected is None else self._message(info, *selected, query)
 
     @staticmethod
     def _check_query(info: Table, query: Message) -> None:
@@ -393,14 +393,14 @@ class TableStore:
             if query.action.WhichOneof("type") != "action":
                 invalid(f"{state.info.name}: entries are filtered by action id only")
             action_id = query.action.action.action_id
-        for found in _by_key(state, query):
-            entry = None if found is None else found[1]
+        for keyed in _by_key(state, query):
+            entry = None if keyed is None else keyed[1]
             meant = entry is not None and not (
                 (query.metadata and entry.metadata != query.metadata)
                 or (query.controller_metadata and entry.cookie != query.controller_metadata)
                 or (action_id and not (isinstance(entry.target, Call) and entry.target.action.id == action_id))
             )
-            yield found if meant else None
+            yield keyed if meant else None
 
     def _message(self, info: Table, key: Key, entry: Entry, query: Message) -> Message:
         message = self._key_message(info, key, entry)
@@ -487,11 +487,11 @@ class TableStore:
 
     def read_direct_counters(self, query: Message) -> Iterator[Message | None]:
         """Yield the direct counters that a query selects, and None for each entry that was checked and not selected."""
-        for found in self._direct_selected(query.table_entry, lambda t: t.has_counter, "counter"):
-            if found is None:
+        for selected in self._direct_selected(query.table_entry, lambda t: t.has_counter, "counter"):
+            if selected is None:
                 yield None
                 continue
-            info, key, entry = found
+            info, key, entry = selected
             message = p4runtime_pb2.DirectCounterEntry(table_entry=self._bare_key(info, key))
             self._fill_counter(info, entry, message.data)
             yield message
@@ -508,11 +508,11 @@ class TableStore:
                     encode_meter(state.default_meter, message.config)
                 yield message
                 return
-        for found in self._direct_selected(query.table_entry, lambda t: t.meter is not None, "meter"):
-            if found is None:
+        for selected in self._direct_selected(query.table_entry, lambda t: t.meter is not None, "meter"):
+            if selected is None:
                 yield None
                 continue
-            info, key, entry = found
+            info, key, entry = selected
             message = p4runtime_pb2.DirectMeterEntry(table_entry=self._bare_key(info, key))
             if entry.meter is not None:
                 encode_meter(entry.meter, message.config)
@@ -532,9 +532,9 @@ class TableStore:
         if query.is_default_action:
             unimplemented(f"{state.info.name}: the default entry has no direct {what}")
         exists = False
-        for found in _by_key(state, query):
-            exists = exists or found is not None
-            yield None if found is None else (state.info, *found)
+        for keyed in _by_key(state, query):
+            exists = exists or keyed is not None
+            yield None if keyed is None else (state.info, *keyed)
         if query.match and not exists:
             not_found(f"{state.info.name}: the entry does not exist")
 
@@ -660,8 +660,8 @@ def _profile(info: Table) -> Profile:
 def _by_key(state: _State, query: Message) -> Iterator[tuple[Key, Entry] | None]:
     """Yield the entries that match a query's key and priority, and None for each entry that does not."""
     if not query.match:
-        for found in state.entries.items():
-            yield found if query.priority in (0, found[0][1]) else None
+        for keyed in state.entries.items():
+            yield keyed if query.priority in (0, keyed[0][1]) else None
         return
     match = decode_match(state.info, query.match)
     if query.priority or not state.info.needs_priority:
@@ -669,5 +669,5 @@ def _by_key(state: _State, query: Message) -> Iterator[tuple[Key, Entry] | None]
         if key in state.entries:
             yield key, state.entries[key]
         return
-    for found in state.entries.items():
-        yield found if found[0][0] == match else None
+    for keyed in state.entries.items():
+        yield keyed if keyed[0][0] == match else None

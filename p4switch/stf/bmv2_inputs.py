@@ -105,8 +105,8 @@ class _Editor:
     def intrinsic(self, own: str) -> list[str]:
         """Return the place of the metadata that the packet path knows as `own`."""
         name = self._path.intrinsic[own].name
-        found: list[str] = self._aliases.get(name) or name.split(".")
-        return found
+        alias: list[str] = self._aliases.get(name) or name.split(".")
+        return alias
 
     def field(self, name: str, width: int) -> list[str]:
         if not self._fields:

@@ -112,10 +112,10 @@ class Bmv2Switch:
 
     def _handle(self, command: str) -> int:
         answer = self.cli(command)
-        found = re.search(r"handle (\d+)", answer)
-        if found is None:
+        match = re.search(r"handle (\d+)", answer)
+        if match is None:
             raise ValueError(answer.strip().splitlines()[-1])
-        return int(found[1])
+        return int(match[1])
 
     def member_add(self, profile: str, action: str, args: Sequence[bytes]) -> int:
         return self._handle(f"act_prof_create_member {profile} {action} {_data(args)}")
@@ -147,9 +147,9 @@ class Bmv2Switch:
         self._groups[group] = group
         for rid in dict.fromkeys(rid for _, rid in replicas):
             ports = " ".join(str(port) for port, r in replicas if r == rid)
-            found = re.search(r"handle (\d+)", self.cli(f"mc_node_create {rid} {ports}"))
-            assert found is not None
-            self.cli(f"mc_node_associate {group} {found[1]}")
+            match = re.search(r"handle (\d+)", self.cli(f"mc_node_create {rid} {ports}"))
+            assert match is not None
+            self.cli(f"mc_node_associate {group} {match[1]}")
 
     def clone_session_set(
         self, session: int, replicas: Sequence[tuple[int, int]] | None, truncate_bytes: int = 0

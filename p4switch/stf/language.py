@@ -100,8 +100,8 @@ def words(text: str) -> list[str]:
 
 def first_word(text: str) -> tuple[str, str]:
     """Return the first of `words`, or nothing, and the rest."""
-    found = re.match(_WORD, text)
-    return ("", text) if found is None else (found[0], text[found.end() :].strip())
+    match = re.match(_WORD, text)
+    return ("", text) if match is None else (match[0], text[match.end() :].strip())
 
 
 def number(command: Command, text: str) -> int:

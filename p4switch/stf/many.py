@@ -152,10 +152,10 @@ def find_tests(paths: Iterable[str | Path]) -> list[Path]:
     tests: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
-            found = sorted(path.glob("*.stf"))
-            if not found:
+            tests_here = sorted(path.glob("*.stf"))
+            if not tests_here:
                 raise UserError(f"{path}: expected a folder with .stf files")
-            tests += found
+            tests += tests_here
         elif not path.is_file():
             raise UserError(f"{path}: no such file or folder")
         elif path.suffix != ".stf":

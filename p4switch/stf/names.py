@@ -63,11 +63,11 @@ def find(command: Command, what: str, name: str, known: Iterable[str]) -> str:
     name, known = plain(name), list(known)
     if name in known:
         return name
-    found = [k for k in known if k.endswith("." + name)] or [k for k in known if k.endswith(name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise StfError(command.line, f"{what} '{name}' is ambiguous: {', '.join(found)}")
+    matching = [k for k in known if k.endswith("." + name)] or [k for k in known if k.endswith(name)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise StfError(command.line, f"{what} '{name}' is ambiguous: {', '.join(matching)}")
     raise StfError(command.line, f"no {what} '{name}'; there are: {', '.join(known) or 'none'}")
 
 
@@ -95,9 +95,9 @@ def pack(value: int, width: int) -> bytes:
 def key_field(command: Command, key: Key, text: str) -> tuple[bytes | None, bytes | int]:
     """Return a key in the engine's form."""
     width, full = key.width, (1 << key.width) - 1
-    found = re.fullmatch(rf"\s*({NUMBER})\s*(?:(/|&&&|\.\.|->)\s*({NUMBER}))?", text)
-    assert found is not None
-    left, sign, right = found.groups()
+    match = re.fullmatch(rf"\s*({NUMBER})\s*(?:(/|&&&|\.\.|->)\s*({NUMBER}))?", text)
+    assert match is not None
+    left, sign, right = match.groups()
     value, mask, bits = digits(command, left)
     if key.kind == "lpm":
         if sign == "/":

@@ -193,18 +193,18 @@ class Runner:
     # Tables
 
     def _add(self, command: Command) -> None:
-        found = ADD.match(command.args)
-        if found is None:
+        parts = ADD.match(command.args)
+        if parts is None:
             raise StfError(command.line, "expected: add TABLE [PRIORITY] KEY:VALUE ... ACTION(PARAMETER:VALUE, ...)")
-        table = self._table(command, found[1])
+        table = self._table(command, parts[1])
         keys = [no_match(k) for k in table.keys]
-        rest = found[3]
+        rest = parts[3]
         while match := MATCH.match(rest):
             position = key_position(command, table, match[1])
             keys[position] = key_field(command, table.keys[position], match[2])
             rest = rest[match.end() :]
         action, args, name = self._action(command, table, rest)
-        priority = int(found[2] or 1) if table.prioritized else 0
+        priority = int(parts[2] or 1) if table.prioritized else 0
         handle = self.switch.table_add(table.name, keys, priority, self._target(table, action, args))
         if name:
             self.entries[name.lstrip("$")] = table.name, handle
@@ -231,13 +231,13 @@ class Runner:
         return self.names.tables[find(command, "table", name, self.names.tables)]
 
     def _action(self, command: Command, table: Table, text: str) -> tuple[str, list[bytes], str | None]:
-        found = ACTION.match(text)
-        if found is None:
+        match = ACTION.match(text)
+        if match is None:
             raise StfError(command.line, f"'{text.strip()}' is not an action: expected NAME(PARAMETER:VALUE, ...)")
-        name = find(command, f"action of table {table.name}", found[1], table.actions)
+        name = find(command, f"action of table {table.name}", match[1], table.actions)
         params = table.actions[name]
         given: dict[str, str] = {}
-        for part in filter(None, map(str.strip, found[2].split(","))):
+        for part in filter(None, map(str.strip, match[2].split(","))):
             param, _, value = part.partition(":")
             given[plain(param.strip())] = value.strip()
         unknown = set(given) - {p for p, _ in params}
@@ -245,7 +245,7 @@ class Runner:
         if unknown or missing:
             expected = ", ".join(p for p, _ in params) or "none"
             raise StfError(command.line, f"parameters of {name}: expected {expected}")
-        return name, [pack(number(command, given[p]), width) for p, width in params], found[3]
+        return name, [pack(number(command, given[p]), width) for p, width in params], match[3]
 
     # Replication
 
@@ -335,15 +335,15 @@ class Runner:
     # Counters, registers, meters
 
     def _check_counter(self, command: Command) -> None:
-        found = COUNTER.match(command.args)
-        if found is None:
+        match = COUNTER.match(command.args)
+        if match is None:
             raise StfError(command.line, "expected: check_counter NAME(INDEX) [packets|bytes COMPARISON NUMBER]")
-        packets, nbytes = self._read_counter(command, found[1], found[2])
-        if found[3] is None:
+        packets, nbytes = self._read_counter(command, match[1], match[2])
+        if match[3] is None:
             return
-        value = packets if found[3].lower() == "packets" else nbytes
-        if not COMPARE[found[4]](value, number(command, found[5])):
-            raise StfError(command.line, f"counter {found[1]}({found[2]}): {found[3]} is {value}")
+        value = packets if match[3].lower() == "packets" else nbytes
+        if not COMPARE[match[4]](value, number(command, match[5])):
+            raise StfError(command.line, f"counter {match[1]}({match[2]}): {match[3]} is {value}")
 
     def _read_counter(self, command: Command, name: str, index: str) -> tuple[int, int]:
         counter = find(command, "counter", name, self.names.counters)

@@ -53,9 +53,9 @@ def generate(
     began_s = time.monotonic()
     program = parse_and_check(path, include_dirs, defines, arch)
     with deep_recursion():
-        made = lowered(program)
-        made.require("testgen")
-        code = Code(made)
+        compiled = lowered(program)
+        compiled.require("testgen")
+        code = Code(compiled)
         given = assumption(" and ".join(f"({text})" for text in assume), code) if assume else None
         return code, Search(code, seed, given, most, seconds - (time.monotonic() - began_s)).run()
 

@@ -77,8 +77,8 @@ class Code:
 
     def place(self, span: int) -> str:
         """Return `FILE:LINE` of `span`."""
-        found = self.lowered.source.source.locate(span)
-        return f"{Path(found.file).name}:{found.line}"
+        location = self.lowered.source.source.locate(span)
+        return f"{Path(location.file).name}:{location.line}"
 
     def bit(self, span: int | None) -> int:
         """Return the statement at `span`, as a set."""
@@ -99,8 +99,8 @@ class Code:
 
     def usable(self, table: ir.Table, refused: str) -> list[int]:
         """Return the actions of `table` without the annotation `refused`."""
-        found = next(t for t in self.lowered.tables if t.ir is table)
-        return [i for i, ref in enumerate(found.refs) if all(a.name != refused for a in ref.annotations)]
+        lowered_table = next(t for t in self.lowered.tables if t.ir is table)
+        return [i for i, ref in enumerate(lowered_table.refs) if all(a.name != refused for a in ref.annotations)]
 
     def _find_asserts(self) -> None:
         for block in self._own:
@@ -132,15 +132,15 @@ class Code:
             return self.all | self.assertions
         known = self._settled.intersection(valid)
         if known not in self._open:
-            found = self.assertions | self._bits(op.span for op in self.program.deparsers[0].body.ops)
-            found |= self._bits(c.span for c in self.program.checksums if self._holds(c.condition, known) is not False)
+            mask = self.assertions | self._bits(op.span for op in self.program.deparsers[0].body.ops)
+            mask |= self._bits(c.span for c in self.program.checksums if self._holds(c.condition, known) is not False)
             for pipeline in self.program.pipelines:
                 for block in self._blocks(pipeline.start, known):
-                    found |= self.own(block)
+                    mask |= self.own(block)
                     if isinstance(block.end, ir.Apply):
                         for action in block.end.table.actions:
-                            found |= self.reach(action.body)
-            self._open[known] = found
+                            mask |= self.reach(action.body)
+            self._open[known] = mask
         return self._open[known]
 
     def _blocks(self, start: ir.Block, valid: frozenset[str]) -> Iterator[ir.Block]:

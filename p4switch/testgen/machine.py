@@ -327,18 +327,18 @@ class Machine:
                 parts.append((formula(octet, types.Bits(8)), 8))
         return number, bits, parts
 
-    def checksum(self, made: ir.Calculation, rest: list[Scalar], valid_only: bool = False) -> Scalar:
+    def checksum(self, calculation: ir.Calculation, rest: list[Scalar], valid_only: bool = False) -> Scalar:
         """Return a checksum of fields, and of `rest` where the payload is in it; the Internet's has a formula.
 
         `valid_only`: fields of headers that are not valid are left out.
         """
         absent = set(self.headers).difference(self.valid) if valid_only else ()
-        inputs = [i for i in made.inputs if not (isinstance(i, ir.FieldRef) and i.header in absent)]
-        number, bits, parts = self._gathered(inputs, rest if made.with_payload else None)
-        result = hashed(made.algorithm, number, bits)
+        inputs = [i for i in calculation.inputs if not (isinstance(i, ir.FieldRef) and i.header in absent)]
+        number, bits, parts = self._gathered(inputs, rest if calculation.with_payload else None)
+        result = hashed(calculation.algorithm, number, bits)
         if result is None:
-            raise StopError(f"checksum {made.algorithm} is not known here")
-        if made.algorithm == INTERNET_CHECKSUM and parts:
+            raise StopError(f"checksum {calculation.algorithm} is not known here")
+        if calculation.algorithm == INTERNET_CHECKSUM and parts:
             return Scalar(result, internet_checksum(FORMULAS, _joined(parts), bits))
         return Scalar(result)
 
@@ -465,10 +465,10 @@ class Machine:
                 holds = None if decided else whole()
                 outside = [(key, False) for key in asked]
             elif (not decided or choices) and (not is_rule or rules.possible(index, keys)):
-                made = None if decided or (i < taken and asked) else whole  # what came before does not match as it is
+                when = None if decided or (i < taken and asked) else whole  # what came before does not match as it is
                 own = self.code.own(target)
                 reach = self.code.behind(self.part) if target is None else self.code.reach(target)
-                ways.append(Alternative((outcome[0], i), own, reach, made, tuple(choices)))
+                ways.append(Alternative((outcome[0], i), own, reach, when, tuple(choices)))
         self.decide(outcome, holds, tuple(ways))
 
     def _in_value_set(self, name: str, keys: list[Scalar], end: ir.Select, asked: bool) -> tuple[bool, tuple[Any, ...]]:
@@ -531,18 +531,18 @@ class Machine:
         """Return the number of the entry that was hit, counted from 0."""
         if table.entries is not None:
             return self.code.entries(table)[1].first(list(numbers))
-        hits = (pattern for pattern, found in self._found[table.name].items() if found is not None)
+        hits = (pattern for pattern, entry_hit in self._found[table.name].items() if entry_hit is not None)
         return next(i for i, pattern in enumerate(hits) if _fits(pattern, numbers))
 
     def _entry_colour(self, table: ir.Table, keys: list[Scalar], end: ir.Apply) -> Scalar:
         """Return the colour of the direct meter of the entry that was hit; constant entries have no rates."""
         numbers = [k.number for k in keys]
         ours = (e for e in self.out.entries if e.table is table)
-        found = next((e for e in ours if _fits([n for _, n in e.keys], numbers)), None)
-        if found is None:
+        entry = next((e for e in ours if _fits([n for _, n in e.keys], numbers)), None)
+        if entry is None:
             return ZERO
-        found.colour = self.colour(("meter", table.meter, *numbers), (id(end), "meter"))
-        return Scalar(found.colour)
+        entry.colour = self.colour(("meter", table.meter, *numbers), (id(end), "meter"))
+        return Scalar(entry.colour)
 
     def colour(self, key: Any, site: Any) -> int:
         colour: int = self.inputs.choice(key, _COLOURS)
@@ -569,38 +569,38 @@ class Machine:
             return None, []
         numbers = tuple(k.number for k in keys)
         known = self._found.setdefault(table.name, {})
-        for pattern, found in known.items():
+        for pattern, outcome in known.items():
             if _fits(pattern, numbers):
-                self.out.signature.append((table.name, found))
-                return found, self._args.get((table.name, pattern), [])
+                self.out.signature.append((table.name, outcome))
+                return outcome, self._args.get((table.name, pattern), [])
         loose = self._unset(table, keys, count) if not known else ()
         options: list[int | None] = [None, *self.code.usable(table, "defaultonly")]
         if any(table.keys[i].match_kind not in _OPEN_KINDS for i in loose):  # no entry is hit on every switch
             self._never_hit.add(table.name)
             options = [None]
         key = ("table", table.name, count)
-        found = self.inputs.choice(key, options)
-        if len(known) >= table.size or found not in options:
-            found = None
+        outcome = self.inputs.choice(key, options)
+        if len(known) >= table.size or outcome not in options:
+            outcome = None
         ways = []
         for option in options:
-            if option != found:
+            if option != outcome:
                 default = None if option is not None or table.default is None else table.default.action
                 shown = option if default is None or default not in table.actions else table.actions.index(default)
                 own, reach = self._follow(end, shown, option is not None)
                 ways.append(Alternative((table.name, option), own, reach, None, ((key, option),)))
-        self.decide((table.name, found, numbers), None, tuple(ways))
-        if found is None:
-            known[numbers] = found
+        self.decide((table.name, outcome, numbers), None, tuple(ways))
+        if outcome is None:
+            known[numbers] = outcome
             return None, []
         pattern = tuple(None if i in loose else number for i, number in enumerate(numbers))
-        known[pattern] = found
-        action = table.actions[found]
+        known[pattern] = outcome
+        action = table.actions[outcome]
         args = self._arguments(action, f"{table.name} {count}")
         self._args[table.name, pattern] = args
         entry = Entry(table, list(zip(table.keys, pattern, strict=True)), action, [a.number for a in args])
         self.out.entries.append(entry)
-        return found, args
+        return outcome, args
 
     def _unset(self, table: ir.Table, keys: list[Scalar], count: int) -> tuple[int, ...]:
         """Return the keys that a test cannot set; they are left to runs without formulas."""
@@ -660,8 +660,8 @@ class Machine:
                 if i != taken and (entry is None or rules.possible(i, keys)):
                     index = None if entry is None else table.actions.index(entry.call.action)
                     own, reach = self._follow(end, index, entry is not None)
-                    made = functools.partial(self._entry_taken, rules, i, keys)
-                    ways.append(Alternative((table.name, "entry", i), own, reach, made))
+                    effect = functools.partial(self._entry_taken, rules, i, keys)
+                    ways.append(Alternative((table.name, "entry", i), own, reach, effect))
         self.decide((table.name, "entry", taken), holds, tuple(ways))
         if taken == len(entries):
             return None, []

@@ -127,15 +127,15 @@ class Prover:
 
     def unreachable(self, wanted: int) -> list[Unreachable]:
         """Return the statements of `wanted` that are proven unreachable within the time."""
-        found = []
+        proven = []
         for number in range(wanted.bit_length()):
             bit = 1 << number
             if wanted & bit and self._followed(bit) and self._never(self._where[bit]):
                 reason = self._reason(bit)
                 if self._stale is not None:
                     reason += ", unless a field of a header that is not valid changes between two reads"
-                found.append(Unreachable(bit, self.code.location(bit), reason))
-        return found
+                proven.append(Unreachable(bit, self.code.location(bit), reason))
+        return proven
 
     def _followed(self, bit: int) -> bool:
         """Return whether `_where` has the statement's guards in all its blocks."""
@@ -622,13 +622,13 @@ class Prover:
 
 def _with_actions(blocks: Iterable[ir.Block]) -> list[ir.Block]:
     """Return `blocks`, and those of the actions of tables that they apply, each once."""
-    found: dict[ir.Block, None] = {}
+    reached: dict[ir.Block, None] = {}
     for block in blocks:
-        found[block] = None
+        reached[block] = None
         if isinstance(block.end, ir.Apply):
             for action in block.end.table.actions:
-                found.update(dict.fromkeys(reverse_postorder(action.body)))
-    return list(found)
+                reached.update(dict.fromkeys(reverse_postorder(action.body)))
+    return list(reached)
 
 
 def _root(ref: ir.Reference) -> str:

@@ -155,17 +155,17 @@ class Search:
         if self._proven or self._most is not None or not wanted:
             return
         self._proven = True
-        found: list[Unreachable] = []
+        unreachable: list[Unreachable] = []
         for stable in (False, True):
             now = time.monotonic()
             try:
                 prover = Prover(self.code, now + (self._end - now) / 4, stable)
             except TimeoutError:
                 break
-            found += prover.unreachable(wanted & ~self._unreachable)
-            for one in found:
+            unreachable += prover.unreachable(wanted & ~self._unreachable)
+            for one in unreachable:
                 self._unreachable |= one.bit
-        self.result.unreachable = sorted(found, key=lambda f: f.place)
+        self.result.unreachable = sorted(unreachable, key=lambda f: f.place)
 
     # Alternatives
 
@@ -249,13 +249,13 @@ class Search:
     def _wishes(self, run: Run, chosen: Alternative) -> dict[int, Alternative]:
         """Return alternatives to decisions that may reach uncovered statements, by position."""
         missing = self.code.all & ~self._covered & ~self._unreachable & ~chosen.own
-        found: dict[int, Alternative] = {}
+        alternatives: dict[int, Alternative] = {}
         for i, decision in enumerate(run.decisions):
             for way in decision.alternatives:
                 if way.own & missing and way.formula is not None and not way.choices:
                     missing &= ~way.own
-                    found.setdefault(i, way)
-        return found
+                    alternatives.setdefault(i, way)
+        return alternatives
 
     # Runs
 

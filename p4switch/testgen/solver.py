@@ -86,17 +86,17 @@ class Solver:
         if clock is not None:
             may.append((_KEEP, clock == inputs.numbers["clock"]))
         resources = min(_RESOURCES * _MORE**effort, _MOST)
-        found, model = self._model(must, may, _RESOURCES if wished else resources)
-        if found == z3.unknown and wished:
+        verdict, model = self._model(must, may, _RESOURCES if wished else resources)
+        if verdict == z3.unknown and wished:
             return self.inputs(run, position, way, None, by_any_path, effort)
-        self.undecided = found == z3.unknown
-        if found == z3.unknown and (factors := self._factors(run, must)):
+        self.undecided = verdict == z3.unknown
+        if verdict == z3.unknown and (factors := self._factors(run, must)):
             for number in _NUMBERS:
                 fixed = [v == number(run.inputs.numbers[name], v.size()) for name, v in factors.items()]
-                found, model = self._model([*must, *fixed], [], resources)
-                if found == z3.sat:
+                verdict, model = self._model([*must, *fixed], [], resources)
+                if verdict == z3.sat:
                     break
-        if found != z3.sat:
+        if verdict != z3.sat:
             return None
         for name, variable in run.variables.items():
             value = model[variable]
@@ -115,8 +115,8 @@ class Solver:
             others = [(run.variables[n], run.inputs.numbers[n]) for n in names if n != name]
             fixed = [(variable, z3.BitVecVal(number, variable.size())) for variable, number in others]
             question = [z3.substitute(formula, *fixed) for formula in self._everywhere(run, wanted)]
-            found, model = self._model(question, [], _RESOURCES)
-            if found == z3.sat and (value := model[run.variables[name]]) is not None:
+            verdict, model = self._model(question, [], _RESOURCES)
+            if verdict == z3.sat and (value := model[run.variables[name]]) is not None:
                 inputs = run.inputs.copy()
                 inputs.choices.update(way.choices)
                 inputs.numbers[name] = value.as_long()
@@ -136,14 +136,14 @@ class Solver:
         for k, here in names.items():
             for name in here:
                 with_name.setdefault(name, []).append(k)
-        found = {k for k, here in names.items() if any(name.startswith("?") for name in here)}
-        waiting = [*set().union(*(self._variables.of(goal) for goal in goals), *(names[k] for k in found))]
+        kept = {k for k, here in names.items() if any(name.startswith("?") for name in here)}
+        waiting = [*set().union(*(self._variables.of(goal) for goal in goals), *(names[k] for k in kept))]
         while waiting:
             for k in with_name.pop(waiting.pop(), ()):
-                if k not in found:
-                    found.add(k)
+                if k not in kept:
+                    kept.add(k)
                 waiting += [name for name in names[k] if name in with_name]
-        return {k: f for k, f in path.items() if k in found}
+        return {k: f for k, f in path.items() if k in kept}
 
     def _undefined(self, formula: Any) -> bool:
         """Return whether `formula` holds independently of inputs as long as undefined values stay the same."""
@@ -177,17 +177,17 @@ class Solver:
             if left_ms <= 0:
                 break
             solver.set("timeout", left_ms)
-            found = solver.check(*held)
-            if found == z3.sat:
-                return found, solver.model()
-            if found == z3.unknown:
+            verdict = solver.check(*held)
+            if verdict == z3.sat:
+                return verdict, solver.model()
+            if verdict == z3.unknown:
                 if min(held.values(), default=_KEEP) == _KEEP:
                     break
                 held = {name: rank for name, rank in held.items() if rank == _KEEP}
                 continue
             core = [name for name in solver.unsat_core() if name in held]
             if not core:
-                return found, None
+                return verdict, None
             least = min(held[name] for name in core)
             given_up = [name for name in core if held[name] == least]
             for name in given_up[len(given_up) // 2 :]:

@@ -29,12 +29,12 @@ class TwoSidedWalk(Walk):
         super().__init__(machine)
         self._types = {(m.name, name): t for m in machine.program.metadata for name, t in m.fields}
 
-    def begin(self, carried: Mapping[Place, Scalar] | None = None) -> None:
+    def begin(self, metadata: Mapping[Place, Scalar] | None = None) -> None:
         """Begin a side with the metadata that accompanies the packet."""
         m = self.machine
         m.valid, m.next, m.length = set(), {}, m.length_in
         m.store.clear()
-        m.store |= carried or {}
+        m.store |= metadata or {}
 
     def put(self, instance: str, /, **fields: Scalar) -> None:
         """Set fields of the target's metadata, those that the program has."""
@@ -47,17 +47,17 @@ class TwoSidedWalk(Walk):
                 z = resize(as_bits(value.formula), bits)
                 self.machine.store[instance, name] = Scalar(value.number & (1 << bits) - 1, z)
 
-    def told(self, instance: str, name: str) -> Scalar:
+    def intrinsic(self, instance: str, name: str) -> Scalar:
         """Return the value that the program has written to a field of the target's metadata."""
         return self.machine.store.get((instance, name), ZERO)
 
     def asked(self, instance: str, name: str) -> int:
         """Return the number of such a field, which is fixed from here on."""
-        return self.machine.pin(self.told(instance, name))
+        return self.machine.pin(self.intrinsic(instance, name))
 
     def asks(self, instance: str, name: str) -> bool:
         """Return whether such a field is not 0; the opposite is an alternative."""
-        value = self.told(instance, name)
+        value = self.intrinsic(instance, name)
         z = None if value.formula is None else as_bits(value.formula) != 0
         self.machine.flip((instance, name), Scalar(int(value.number != 0), z), 0, self.machine.code.all)
         return value.number != 0

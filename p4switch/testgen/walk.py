@@ -61,16 +61,16 @@ class Walk(ABC):
         m = self.machine
         if group > 0xFFFF:
             raise StopError("a multicast group above 65535")
-        made: list[tuple[int, Scalar]] = []
+        members: list[tuple[int, Scalar]] = []
         for i in range(2):
             port = self.port(f"group {group} port {i}")
             rid = m.input(f"group {group} rid {i}", 16, _small)
-            made.append((m.pin(port), rid))
-        if made[0][0] == made[1][0]:
-            m.inputs.numbers[f"group {group} port 1"] = made[0][0] % 8 + 1
+            members.append((m.pin(port), rid))
+        if members[0][0] == members[1][0]:
+            m.inputs.numbers[f"group {group} port 1"] = members[0][0] % 8 + 1
             raise LongerError(m.inputs.numbers["len"])
-        m.out.groups[group] = [(port, rid.number) for port, rid in made]
-        return made
+        m.out.groups[group] = [(port, rid.number) for port, rid in members]
+        return members
 
     @staticmethod
     def marks() -> Any:

@@ -82,8 +82,8 @@ class Decoder:
         """Yield the source's names of the fields that decide where a packet goes, with those of the packet path."""
         path = self._program.path
         for own in path.destinations:
-            if found := self._program.intrinsic(path.intrinsic[own].name):
-                header, f = found
+            if intrinsic := self._program.intrinsic(path.intrinsic[own].name):
+                header, f = intrinsic
                 yield self.names.field(header, f.name), own
 
     # The requests of a packet are known from its statements; a copy starts with the requests at the time of copying.

@@ -33,7 +33,7 @@ def differences(expected: bytes, mask: bytes, got: bytes, layout: Layout) -> lis
 
     Bytes after the headers are named by their position in the payload; lengths are compared last.
     """
-    found: list[str] = []
+    lines: list[str] = []
     mask = mask.ljust(len(expected), b"\xff")
     at = 0
     common = 8 * min(len(expected), len(got))
@@ -42,15 +42,15 @@ def differences(expected: bytes, mask: bytes, got: bytes, layout: Layout) -> lis
             break
         want, care, have = (_bits(data, at, width) for data in (expected, mask, got))
         if (want ^ have) & care:
-            found.append(f"{name}: expected {hexadecimal(want, width)}, got {hexadecimal(have, width)}")
+            lines.append(f"{name}: expected {hexadecimal(want, width)}, got {hexadecimal(have, width)}")
         at += width
     start = at // 8
     for i in range(start, common // 8):
         if (expected[i] ^ got[i]) & mask[i]:
-            found.append(f"payload byte {i - start}: expected 0x{expected[i]:02x}, got 0x{got[i]:02x}")
+            lines.append(f"payload byte {i - start}: expected 0x{expected[i]:02x}, got 0x{got[i]:02x}")
     if len(expected) != len(got):
-        found.append(f"length: expected {len(expected)} bytes, got {len(got)}")
-    return found
+        lines.append(f"length: expected {len(expected)} bytes, got {len(got)}")
+    return lines
 
 
 def _bits(data: bytes, at: int, width: int) -> int:

@@ -44,8 +44,8 @@ class SourceNames:
     def dotted(self, name: str) -> str:
         """Return the source's name of "header.field" of the JSON."""
         header, _, field = name.rpartition(".")
-        found = self._program.headers.get(header)
-        return self.field(found, field) if found is not None else name
+        known_header = self._program.headers.get(header)
+        return self.field(known_header, field) if known_header is not None else name
 
     def element(self, element: ir.Expr) -> tuple[str, int]:
         """Return name and width of an element of a field list."""
@@ -59,5 +59,5 @@ class SourceNames:
     def digest_element(self, digest: str, element: ir.Expr) -> tuple[str, int]:
         """Return an element of a digest, a member of its struct, which p4c names after the digest; as `element`."""
         name, width = self.element(element)
-        before, found, member = name.rpartition(f"{digest}.")
-        return (member if found and (not before or before.endswith(".")) else name), width
+        before, separator, member = name.rpartition(f"{digest}.")
+        return (member if separator and (not before or before.endswith(".")) else name), width

@@ -131,9 +131,9 @@ def _json(value: Any) -> Any:
         before, now = (None if v is None else hexadecimal(v, value.width) for v in (value.before, value.now))
         return {"name": value.name, "before": before, "now": now, "width": value.width}
     if isinstance(value, ev.KeyValue):
-        found = hexadecimal(value.value, value.width)
+        number = hexadecimal(value.value, value.width)
         kind = {"kind": value.kind, "match": value.match or None}
-        return {"name": value.name, "value": found, "width": value.width, **kind}
+        return {"name": value.name, "value": number, "width": value.width, **kind}
     if isinstance(value, tuple):
         return [_json(item) for item in value]
     return value

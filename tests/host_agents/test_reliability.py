@@ -320,7 +320,7 @@ class TestAcksByBytes:
         assert (psn_of(answer), int.from_bytes(answer[58:61], "big")) == (3, 3)
         told = []
         qa.reaction_point.on_ack = lambda feedback: told.append(
-            (feedback.rtt_ns, feedback.acked_bytes, feedback.late)
+            (feedback.rtt_ns, feedback.acked_bytes, feedback.unsolicited)
         )
         a.receive(now + 5_010, answer)
         assert told == [(-1, 2 * PACKET, True)]

@@ -72,10 +72,10 @@ def main(
             str(len(outcome.findings)),
         )
     console.print(table)
-    found = sum(len(outcome.findings) for outcome in outcomes.values())
-    if found:
-        console.print(f"{found} finding{'s' if found > 1 else ''}: {keep}")
-    sys.exit(1 if found else 0)
+    findings = sum(len(outcome.findings) for outcome in outcomes.values())
+    if findings:
+        console.print(f"{findings} finding{'s' if findings > 1 else ''}: {keep}")
+    sys.exit(1 if findings else 0)
 
 
 if __name__ == "__main__":

@@ -40,35 +40,35 @@ def value(rng: random.Random) -> Any:
     return rng.choice(rng.choice((TEXTS, NAMES, NUMBERS, OTHERS)))
 
 
-def places(tables: Any, found: list[tuple[Any, Any]] | None = None) -> list[tuple[Any, Any]]:
+def places(tables: Any, collected: list[tuple[Any, Any]] | None = None) -> list[tuple[Any, Any]]:
     """Return (container, key) of every value of tables and lists."""
-    found = [] if found is None else found
+    collected = [] if collected is None else collected
     keys = list(tables) if isinstance(tables, dict) else range(len(tables)) if isinstance(tables, list) else ()
     for key in keys:
-        found.append((tables, key))
-        places(tables[key], found)
-    return found
+        collected.append((tables, key))
+        places(tables[key], collected)
+    return collected
 
 
 def change_json(file: Path, rng: random.Random, new: Callable[[random.Random], Any] = value) -> str:
     """Change one value or one key; return what was done."""
     tables = json.loads(file.read_text())
     container, key = rng.choice(places(tables))
-    made = new(rng)
+    replacement = new(rng)
     if isinstance(container, dict) and rng.random() < 0.1:
         del container[key]
     else:
-        container[key] = made
+        container[key] = replacement
     file.write_text(json.dumps(tables))
-    return f"{file.name}: {key}: {made!r:.60}"
+    return f"{file.name}: {key}: {replacement!r:.60}"
 
 
 def change_toml(file: Path, rng: random.Random, new: Callable[[random.Random], Any] = value) -> str:
     """Change the value of one key as text; the result need not be TOML."""
     lines = file.read_text().splitlines()
     i = rng.choice([number for number, line in enumerate(lines) if re.match(r"\w+ = ", line)])
-    made = new(rng)
-    lines[i] = f"{lines[i].partition(' = ')[0]} = {made if rng.random() < 0.1 else json.dumps(made)}"
+    replacement = new(rng)
+    lines[i] = f"{lines[i].partition(' = ')[0]} = {replacement if rng.random() < 0.1 else json.dumps(replacement)}"
     file.write_text("\n".join(lines), errors="replace")
     return f"{file.name}: {lines[i]!r:.80}"
 
@@ -96,8 +96,8 @@ def change_table(file: Path, rng: random.Random, texts: Sequence[str] = (*TEXTS,
     elif what == "none":
         table = table.set_column(at, name, pa.nulls(rows, table.schema.field(at).type))
     elif what == "numbers":
-        made = [rng.choice([n for n in NUMBERS if isinstance(n, float)]) for _ in range(rows)]
-        table = table.set_column(at, name, pa.array(made, pa.float64()))
+        values = [rng.choice([n for n in NUMBERS if isinstance(n, float)]) for _ in range(rows)]
+        table = table.set_column(at, name, pa.array(values, pa.float64()))
     elif what == "more":
         table = table.append_column(text, pa.array([text] * rows, pa.string()))
     elif what == "nested":

@@ -46,12 +46,12 @@ def names() -> list[str]:
 def kind(name: str) -> type[Attack]:
     """Return the kind in the file of that name."""
     module = importlib.import_module(f"{kinds.__name__}.{name}")
-    (found,) = (
+    (chosen,) = (
         value
         for value in vars(module).values()
         if inspect.isclass(value) and issubclass(value, Attack) and value.__module__ == module.__name__
     )
-    return found
+    return chosen
 
 
 def _work(

@@ -106,8 +106,8 @@ class SwitchView:
 
         Raises UserError if none does.
         """
-        for dscp, told in sorted(self.priority_of_dscp.items()):
-            if told == priority:
+        for dscp, meant in sorted(self.priority_of_dscp.items()):
+            if meant == priority:
                 return dscp
         raise UserError(f"{key}: no DSCP has priority {priority} in this network; expected one")
 

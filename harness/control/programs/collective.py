@@ -43,7 +43,7 @@ class CollectiveParameters(EcnParameters):
     def _groups(self, switch: SwitchView) -> list[Entry]:
         if switch.network is None:
             return []
-        found: list[Entry] = []
+        entries: list[Entry] = []
         replicas: Replicas = {}  # multicast group by the ports of its children
         used_slots = 0
         most_trees = 0
@@ -52,18 +52,18 @@ class CollectiveParameters(EcnParameters):
             most_trees = max(most_trees, len(group_trees))
             here = [(number, tree) for number, tree in enumerate(group_trees, start=1) if switch.name in tree]
             for number, tree in here:
-                found += _tree_ports(switch, group, number, tree, used_slots, replicas)
+                entries += _tree_ports(switch, group, number, tree, used_slots, replicas)
             if here:
                 used_slots += group.slots
         if used_slots > self.slots:
             raise UserError(
                 f"programs.collective.slots: {self.slots}: the groups of switch {switch.name} need {used_slots}"
             )
-        found += [MulticastGroup(number, _numbered(ports)) for ports, number in replicas.items()]
+        entries += [MulticastGroup(number, _numbered(ports)) for ports, number in replicas.items()]
         for number in range(1, most_trees + 1):
             prefix = {"dst_addr": Lpm(int(address(number, 0)), 16)}
-            found.append(TableEntry("ipv4_lpm", prefix, forward(BY_GROUP)))
-        return found
+            entries.append(TableEntry("ipv4_lpm", prefix, forward(BY_GROUP)))
+        return entries
 
 
 def _numbered(ports: tuple[int, ...]) -> tuple[tuple[int, int], ...]:

@@ -115,7 +115,7 @@ class DartParameters(ProgramParameters):
         """
         priorities = self.equal_priorities
         turns = self.lane_rule == "turn"
-        found: list[Entry] = []
+        entries: list[Entry] = []
         for number, priority in enumerate(priorities):
             is_last = number + 1 == len(priorities)
             following = priorities[number + 1] if turns and not is_last else priority
@@ -125,28 +125,28 @@ class DartParameters(ProgramParameters):
                 "next_dscp": switch.dscp_of("lane_priorities", following),
                 "next_priority": following,
             }
-            found.append(TableEntry("lane", {"priority": Exact(priority)}, Action("in_lane", lane)))
-        return found
+            entries.append(TableEntry("lane", {"priority": Exact(priority)}, Action("in_lane", lane)))
+        return entries
 
     def _candidates(self, switch: SwitchView) -> list[Entry]:
         hosts = frozenset(switch.host_ports)
         if self.candidates == "any":
             members = tuple(port for port in sorted(switch.neighbours) if port not in hosts)
-            found = _group(ANY_GROUP, members)
+            entries = _group(ANY_GROUP, members)
             if self.deflect_host_ports:
-                found += [_normal(ANY_GROUP, port, Action("outside")) for port in sorted(hosts)]
-            return [DefaultAction("candidate_group", _candidates_of(ANY_GROUP, members)), *found]
-        found = []
+                entries += [_normal(ANY_GROUP, port, Action("outside")) for port in sorted(hosts)]
+            return [DefaultAction("candidate_group", _candidates_of(ANY_GROUP, members)), *entries]
+        entries = []
         groups: dict[tuple[int, ...], int] = {}
         for route in switch.routes:
             members = tuple(port for port in route.ports if port in switch.neighbours and port not in hosts)
             if members not in groups:
                 groups[members] = len(groups)
-                found += _group(groups[members], members)
+                entries += _group(groups[members], members)
             prefix = Lpm(int(route.prefix.network_address), route.prefix.prefixlen)
             action = _candidates_of(groups[members], members)
-            found.append(TableEntry("candidate_group", {"dst_addr": prefix}, action))
-        return found
+            entries.append(TableEntry("candidate_group", {"dst_addr": prefix}, action))
+        return entries
 
 
 def _tiers(switch: SwitchView) -> list[Entry]:
@@ -171,13 +171,13 @@ def _group(group: int, members: tuple[int, ...]) -> list[Entry]:
 
     Members count from 0, and the normal port and the ingress port have an index.
     """
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for index, port in enumerate(members):
         here = {"group": Exact(group), "port": Exact(port)}
         candidate = {"group": Exact(group), "index": Exact(index)}
-        found += [
+        entries += [
             TableEntry("candidate", candidate, Action("take_candidate", {"candidate_port": port})),
             _normal(group, port, Action("in_group", {"index": index})),
             TableEntry("ingress_member", here, Action("came_by", {"index_of_port": index})),
         ]
-    return found
+    return entries

@@ -143,7 +143,7 @@ class TrimParameters(ProgramParameters):
 
     def _queues(self, switch: SwitchView) -> dict[int, _PortQueues]:
         """Return the queues of each port."""
-        found = {}
+        queues = {}
         host_ports = switch.ports_to_tier(None)
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             scale = rate_bps / self.reference_rate_bps if self.reference_rate_bps else 1.0
@@ -153,8 +153,8 @@ class TrimParameters(ProgramParameters):
             dscp = self.trim_dscp
             if self.trim_last_hop_dscp is not None and port in host_ports:
                 dscp = self.trim_last_hop_dscp
-            found[port] = _PortQueues(round(usual * part), round(headers * part), dscp)
-        return found
+            queues[port] = _PortQueues(round(usual * part), round(headers * part), dscp)
+        return queues
 
     @property
     def last_hop_dscp(self) -> int:

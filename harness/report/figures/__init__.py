@@ -14,9 +14,9 @@ __all__ = ["REGISTRY", "Figure", "FigurePerVariant", "figures", "register"]
 
 def figures(comparison: Comparison) -> dict[str, Figure]:
     """Return the figures for which this comparison has data, by name, in the order of the page."""
-    found: dict[str, Figure] = {}
-    made = {name: kind() for name, kind in REGISTRY.all().items()}
-    for name, figure in sorted(made.items(), key=lambda item: item[1].order):
+    drawable: dict[str, Figure] = {}
+    kinds = {name: kind() for name, kind in REGISTRY.all().items()}
+    for name, figure in sorted(kinds.items(), key=lambda item: item[1].order):
         if all(set(figure.needs) <= result.tables for result in comparison.results) and figure.fits(comparison):
-            found[name] = figure
-    return {**found, **dict(over_time(comparison))}
+            drawable[name] = figure
+    return {**drawable, **dict(over_time(comparison))}

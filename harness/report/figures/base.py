@@ -142,10 +142,10 @@ def styles_of_parts(variants: Sequence[Variant]) -> list[tuple[Part, Style]]:
     Groups of a single variant differ by colour. Groups of several variants have their variant's
     colour, and differ by line style and marker.
     """
-    found = parts(variants)
-    count = max((part.group for part in found), default=0) + 1
+    styled = parts(variants)
+    count = max((part.group for part in styled), default=0) + 1
     if count == 1:
-        looks = [(line(part.variant.number), marker(part.variant.number)) for part in found]
+        looks = [(line(part.variant.number), marker(part.variant.number)) for part in styled]
     elif len(variants) == 1:
         looks = [({"color": shade, "ls": "-"}, MARKERS[0]) for shade in part_colours(count)]
     else:
@@ -154,11 +154,11 @@ def styles_of_parts(variants: Sequence[Variant]) -> list[tuple[Part, Style]]:
                 {"color": colour(part.variant.number), "ls": DASHES[part.group % len(DASHES)]},
                 MARKERS[part.group % len(MARKERS)],
             )
-            for part in found
+            for part in styled
         ]
     return [
         (part, Style(lines, {"color": lines["color"], "marker": shape}))
-        for part, (lines, shape) in zip(found, looks, strict=True)
+        for part, (lines, shape) in zip(styled, looks, strict=True)
     ]
 
 

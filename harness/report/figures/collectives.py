@@ -47,7 +47,7 @@ class _Point:
 def _points(variants: Sequence[Variant], comparison: Comparison) -> list[_Point]:
     """Return the points of variants in which at least one collective operation was answered."""
     paper = papers_numbers(comparison.claims)
-    found = []
+    points = []
     for variant in variants:
         summary = variant.results[0].summary
         protocol = summary["protocol"]
@@ -60,8 +60,8 @@ def _points(variants: Sequence[Variant], comparison: Comparison) -> list[_Point]
             known = {key: value.mean for key, value in cycles.items() if value is not None}
             if bandwidth is not None and known:
                 setting = ": ".join(filter(None, [named, which if len(kinds) > 1 or not named else ""]))
-                found.append(_Point(protocol, setting, bandwidth, known, paper.get(variant.name, {})))
-    return found
+                points.append(_Point(protocol, setting, bandwidth, known, paper.get(variant.name, {})))
+    return points
 
 
 def _over_seeds(variant: Variant, place: int, *keys: str) -> Estimate | None:

@@ -35,9 +35,9 @@ class Shares(Figure):
         places = np.arange(len(variants))
         shades = part_colours(len(ROLES))
         for i, role in enumerate(ROLES):
-            found = [_throughput(variant, role) for variant in variants]
-            means = [np.nan if value is None else value.mean / 1e9 for value in found]
-            half = [0 if value is None else (value.half_width or 0) / 1e9 for value in found]
+            throughputs = [_throughput(variant, role) for variant in variants]
+            means = [np.nan if value is None else value.mean / 1e9 for value in throughputs]
+            half = [0 if value is None else (value.half_width or 0) / 1e9 for value in throughputs]
             axes.bar(places + (i - 0.5) * 0.4, means, 0.4, yerr=half, color=shades[i], label=f"{role}s")
         names = [plain(variant.name) for variant in variants]
         several = len(variants) > 2

@@ -31,17 +31,17 @@ def gains(results: Sequence[Result]) -> pd.DataFrame:
     Both have the same protocol, scope and seed. There is a row for each protocol and scope, and a
     column for each attack; NaN if there is no such run.
     """
-    found: dict[tuple[str, str, int], dict[str, float]] = defaultdict(dict)
+    throughputs: dict[tuple[str, str, int], dict[str, float]] = defaultdict(dict)
     order: dict[str, None] = {}
     for result in results:
         summary = result.summary
         attack = summary["variant"].removeprefix(f"{summary['protocol']}, ")
         of = (summary["protocol"], result.cc_scope, summary["seed"])
-        found[of][attack] = summary["isolation"]["attackers"]["throughput_bps"] or np.nan
+        throughputs[of][attack] = summary["isolation"]["attackers"]["throughput_bps"] or np.nan
         order[attack] = None
     rows = [
         {"protocol": protocol, "scope": scope, **{a: bps / run[BASELINE] for a, bps in run.items() if a != BASELINE}}
-        for (protocol, scope, _), run in found.items()
+        for (protocol, scope, _), run in throughputs.items()
         if BASELINE in run
     ]
     attacks = [attack for attack in order if attack != BASELINE]

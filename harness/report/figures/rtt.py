@@ -52,5 +52,5 @@ def _in_base_rtts(result: Result) -> NDArray[np.float64]:
     if "base_rtt_ns" not in messages:
         return rates["rtt_ns"].to_numpy(np.float64) / float(result.summary["base_rtt_ns"])
     own = rates["qp"].map(messages.groupby("qp")["base_rtt_ns"].first())
-    found: NDArray[np.float64] = (rates["rtt_ns"] / own).to_numpy(np.float64)
-    return found
+    in_base_rtts: NDArray[np.float64] = (rates["rtt_ns"] / own).to_numpy(np.float64)
+    return in_base_rtts

@@ -31,8 +31,8 @@ class _ByTier(Figure):
         return all(self._probe(result) and len(result.topology.switches) > 1 for result in comparison.results)
 
     def _probe(self, result: Result) -> Probe | None:
-        found = (probe for probe in result.probes if probe.name in result.tables and self._counts(probe))
-        return next(found, None)
+        matching = (probe for probe in result.probes if probe.name in result.tables and self._counts(probe))
+        return next(matching, None)
 
     def _counts(self, probe: Probe) -> bool:
         """Return whether a probe has read the quantity once, for all ports of all switches."""
@@ -48,15 +48,15 @@ class _ByTier(Figure):
         probe = self._probe(result)
         assert probe is not None
         table, topology = result.table(probe.name), result.topology
-        found = dict.fromkeys(_KINDS, 0.0)
+        sums = dict.fromkeys(_KINDS, 0.0)
         for switch, port, value in zip(table["switch"], table[self.port], table[self.value], strict=True):
             above = topology.switch_by_name.get(topology.ports[switch][port].node)
             if above is None:
                 kind = "to hosts"
             else:
                 kind = "up" if above.tier > topology.switch_by_name[switch].tier else "down, to switches"
-            found[kind] += value
-        return found
+            sums[kind] += value
+        return sums
 
     def scaled(self, total: float) -> float:
         """Return the factor of a bar's parts."""
@@ -66,7 +66,7 @@ class _ByTier(Figure):
         below = np.zeros(len(variants))
         shades = part_colours(len(_KINDS))
         of = [[self._of(result) for result in variant.results] for variant in variants]
-        sums = [{kind: sum(found[kind] for found in each) for kind in _KINDS} for each in of]
+        sums = [{kind: sum(by_kind[kind] for by_kind in each) for kind in _KINDS} for each in of]
         scales = [self.scaled(sum(each.values())) for each in sums]
         for i, kind in enumerate(_KINDS):
             heights = np.array([each[kind] * scale for each, scale in zip(sums, scales, strict=True)])

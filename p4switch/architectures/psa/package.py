@@ -94,9 +94,9 @@ class PsaSwitch(Package):
             for role, param in zip(_PARAMETERS[site.name], block.decl.params, strict=True):
                 if role not in self._places and role != _PACKET:
                     self._places[role] = self._allocate(role, self.low.type_of(param), param)
-        for number, carried in CARRIED.items():
-            fields = self._carried(carried)
-            self.low.out.field_lists.append(ir.FieldList(f"{carried.name.lower()}_{number}", fields))
+        for number, struct in CARRIED.items():
+            fields = self._carried(struct)
+            self.low.out.field_lists.append(ir.FieldList(f"{struct.name.lower()}_{number}", fields))
 
     def _allocate(self, role: str, t: types.Type, param: ast.Parameter) -> Value:
         if role.startswith(_INTRINSIC):
@@ -105,14 +105,14 @@ class PsaSwitch(Package):
         self.low.storable(t, param)
         return allocate_side(self.low, role, t)
 
-    def _carried(self, carried: Carried) -> list[ir.Expr]:
+    def _carried(self, struct: Carried) -> list[ir.Expr]:
         """Return the fields of the metadata that accompanies a packet from a deparser to a parser."""
-        place = self._places[carried.value]
+        place = self._places[struct.value]
         node = self.low.source.main
         assert node is not None
         fields = self.low.externs.fields_of(place, node)
         if any(not isinstance(f, ir.FieldRef) or f.header != "scalars" for f in fields):
-            raise self.low.error(node, f"{carried.value} with headers or varbits in it is not supported on this target")
+            raise self.low.error(node, f"{struct.value} with headers or varbits in it is not supported on this target")
         return fields
 
     def _bind_parameters(self, site: Site, block: Block) -> None:

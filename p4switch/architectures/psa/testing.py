@@ -38,9 +38,9 @@ class PsaWalk(TwoSidedWalk):
         elements = m.program.field_lists[_LISTS[what] - 1].elements
         return {(e.header, e.name): m.value(e) for e in elements if isinstance(e, ir.FieldRef)}
 
-    def _ingress(self, data: list[Scalar], port: Scalar, path: int, carried: Mapping[Place, Scalar]) -> None:
+    def _ingress(self, data: list[Scalar], port: Scalar, path: int, metadata: Mapping[Place, Scalar]) -> None:
         m = self.machine
-        self.begin(carried)
+        self.begin(metadata)
         self.put("psa_ingress_parser_input_metadata", ingress_port=port, packet_path=Scalar(path))
         rest, error = m.parse("ingress_parser", data)
         self.put(
@@ -60,32 +60,32 @@ class PsaWalk(TwoSidedWalk):
             self.waiting.appendleft(again)
             return
         sent, kept = [*m.deparsed("ingress_deparser"), *rest], self._carried(Carried.NORMAL)
-        cos = self.told(_OUTPUT, "class_of_service")
+        cos = self.intrinsic(_OUTPUT, "class_of_service")
         if self.asks(_OUTPUT, "multicast_group"):
-            m.below(self.told(_OUTPUT, "multicast_group"), 1 << 16, 32, "a multicast group above 65535")
+            m.below(self.intrinsic(_OUTPUT, "multicast_group"), 1 << 16, 32, "a multicast group above 65535")
             for to, instance in self.replicas(self.asked(_OUTPUT, "multicast_group")):
                 self.waiting.append(partial(self._egress, sent, to, _MULTICAST, kept, instance, cos))
             return
-        wanted = self.told(_OUTPUT, "egress_port")
+        wanted = self.intrinsic(_OUTPUT, "egress_port")
         if wanted.number != RECIRCULATE_PORT:
             m.below(wanted, MAX_PORT + 1, self.port_bits, f"a port above {MAX_PORT}")
         to = m.pin(wanted)
         self.waiting.append(partial(self._egress, sent, to, _UNICAST, kept, ZERO, cos))
 
-    def _clone(self, data: list[Scalar], session: int, path: int, carried: Mapping[Place, Scalar]) -> None:
-        self.waiting.append(partial(self._egress, data, self.session(session), path, carried, ZERO, ZERO))
+    def _clone(self, data: list[Scalar], session: int, path: int, metadata: Mapping[Place, Scalar]) -> None:
+        self.waiting.append(partial(self._egress, data, self.session(session), path, metadata, ZERO, ZERO))
 
     def _egress(
         self,
         data: list[Scalar],
         port: int,
         path: int,
-        carried: Mapping[Place, Scalar],
+        metadata: Mapping[Place, Scalar],
         instance: Scalar,
         class_of_service: Scalar,
     ) -> None:
         m = self.machine
-        self.begin(carried)
+        self.begin(metadata)
         self.put("psa_egress_parser_input_metadata", egress_port=Scalar(port), packet_path=Scalar(path))
         rest, error = m.parse("egress_parser", data)
         self.put(

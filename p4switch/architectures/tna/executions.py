@@ -45,10 +45,10 @@ class _Paths:
     @classmethod
     def one_of(cls, ways: Iterable[_Paths]) -> _Paths:
         """Return the paths of code that takes one of several alternatives."""
-        found = list(ways)
-        going = [way.going for way in found if way.going is not None]
+        alternatives = list(ways)
+        going = [way.going for way in alternatives if way.going is not None]
         ended: _Uses = Counter()
-        for way in found:
+        for way in alternatives:
             ended |= way.ended
         together: _Uses = Counter()
         for each in going:
@@ -89,10 +89,10 @@ class _Walk:
         return self._of_parts(node, inside)
 
     def _of_parts(self, node: ast.Node, inside: _Instances) -> _Paths:
-        found = _Paths()
+        paths = _Paths()
         for part in parts(node, self._facts):
-            found = found.then(self.code(part, inside))
-        return found
+            paths = paths.then(self.code(part, inside))
+        return paths
 
     def _call(self, call: ast.Call, inside: _Instances) -> _Paths:
         binding = self._facts.bindings[call]
@@ -113,8 +113,8 @@ class _Walk:
     def _actions(self, table: ast.TableDecl, inside: _Instances) -> dict[ast.ActionDecl, _Paths]:
         """Return the paths of each action of a table."""
         refs = [*table.actions, *([table.default_action] if table.default_action is not None else [])]
-        found = [self._facts.actions[ref] for ref in refs]
-        return {action: _Paths(self.code(action.body, inside).most) for action in found}
+        actions = [self._facts.actions[ref] for ref in refs]
+        return {action: _Paths(self.code(action.body, inside).most) for action in actions}
 
     def _switch(self, node: ast.Switch, inside: _Instances) -> _Paths:
         """Return the paths of a `switch`; in a switch over a table, each case is preceded by its own action."""

@@ -84,7 +84,7 @@ def _mirror(sessions: int) -> Table:
 def _replication() -> list[Table]:
     """Return the tables of multicast groups and of their nodes."""
     number, short, flag, byte = (value_type(kind) for kind in ("uint32", "uint16", "bool", "uint8"))
-    made = []
+    tables = []
     for at, (name, size, key, key_type, fields) in enumerate(
         (
             ("mgid", 1 << 16, "MGID", short, (
@@ -113,5 +113,5 @@ def _replication() -> list[Table]:
         table.key(1, f"${key}", key_type)
         for ident, (field, t) in enumerate(fields, start=1):
             table.singleton(data_field(ident, f"${field.lstrip('*')}", t, repeated=field.startswith("*")))
-        made.append(table)
-    return made
+        tables.append(table)
+    return tables

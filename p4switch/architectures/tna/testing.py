@@ -106,7 +106,7 @@ class TnaWalk(TwoSidedWalk):
 
     def _send(self, data: list[Scalar]) -> None:
         """Send a packet to all destinations that the program gives, each independently of the others."""
-        cos, qid = self.told(_FOR_TM, "ingress_cos"), self.told(_FOR_TM, "qid")
+        cos, qid = self.intrinsic(_FOR_TM, "ingress_cos"), self.intrinsic(_FOR_TM, "qid")
         bypass = self.asks(_FOR_TM, "bypass_egress")
         for group in ("mcast_grp_a", "mcast_grp_b"):
             is_sent = self.asks(_FOR_TM, f"{group}_written") and self.asks(_FOR_TM, group)
@@ -117,11 +117,11 @@ class TnaWalk(TwoSidedWalk):
                 last = self.machine.pin(rid)
                 self.waiting.append(partial(self._egress, data, port, rid, first, qid, cos, bypass))
         if self.asks(_FOR_TM, "ucast_egress_port_written"):
-            wanted = self.told(_FOR_TM, "ucast_egress_port")
+            wanted = self.intrinsic(_FOR_TM, "ucast_egress_port")
             self.machine.below(wanted, MAX_PORT + 1, 9, f"a port above {MAX_PORT}")
             self.machine.flip("recirculated", self._recirculates(wanted), 0, self.machine.code.all)
             port = self.machine.pin(wanted)
-            rid = self.told(_FOR_TM, "rid")
+            rid = self.intrinsic(_FOR_TM, "rid")
             self.waiting.append(partial(self._egress, data, port, rid, ZERO, qid, cos, bypass))
 
     def _error(self, error: int) -> Scalar:
@@ -131,7 +131,7 @@ class TnaWalk(TwoSidedWalk):
         """Return the bytes that a deparser puts in front of a copy."""
         count = self.asked(instance, "bytes")
         chunks = range(-(-count * 8 // _CHUNK_BITS))
-        return [o for i in chunks for o in octets(self.told(instance, f"data{i}"), _CHUNK_BITS)][:count]
+        return [o for i in chunks for o in octets(self.intrinsic(instance, f"data{i}"), _CHUNK_BITS)][:count]
 
     def _mirror(self, instance: str, data: list[Scalar]) -> None:
         port = self.session(self.asked(instance, "session"))

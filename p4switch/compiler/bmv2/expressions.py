@@ -83,9 +83,9 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
 
     def target(self, expr: ir.Place) -> ir.Place:
         """Return a field that is assigned to."""
-        found = self.place(expr)
-        assert not isinstance(found, ir.Valid)
-        return found
+        place = self.place(expr)
+        assert not isinstance(place, ir.Valid)
+        return place
 
     # Values
 
@@ -101,10 +101,10 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
             return self.place(expr)
         if isinstance(expr, ir.Param):
             return self._param(expr)
-        found = self.value(expr)
-        if isinstance(found, ir.FieldRef | ir.Param):
-            return ir.Op("cast", (found,), ir.INT)
-        return ir.Op("cast", (found,), ir.Bits(1)) if isinstance(found.type, types.Bool) else found
+        value = self.value(expr)
+        if isinstance(value, ir.FieldRef | ir.Param):
+            return ir.Op("cast", (value,), ir.INT)
+        return ir.Op("cast", (value,), ir.Bits(1)) if isinstance(value.type, types.Bool) else value
 
     @staticmethod
     def _param(expr: ir.Param) -> ir.Param:

@@ -43,10 +43,10 @@ class Pipelines:
 
     def action(self, action: ir.Action) -> ir.Action:
         if action not in self.actions:
-            made = ir.Action(action.name, [], ir.Block(), action.span, len(self.actions))
-            self.actions[action] = made
-            made.params = [(name, ir.Bits(types.width_of(t) or 0)) for name, t in action.params]
-            made.body = self._operations.body(action.body)
+            ir_action = ir.Action(action.name, [], ir.Block(), action.span, len(self.actions))
+            self.actions[action] = ir_action
+            ir_action.params = [(name, ir.Bits(types.width_of(t) or 0)) for name, t in action.params]
+            ir_action.body = self._operations.body(action.body)
         return self.actions[action]
 
     def outside(self, name: str, block: ir.Block) -> ir.Table:
@@ -62,21 +62,21 @@ class Pipelines:
 
     def _table(self, table: ir.Table) -> ir.Table:
         keys = [self._key(key) for key in table.keys]
-        made = ir.Table(
+        ir_table = ir.Table(
             table.name, keys, size=table.room, counter=table.counter, meter=table.meter,
             direct=table.direct, entry=None if table.entry is None else self._x.place(table.entry),
             support_timeout=table.support_timeout, span=table.span,
             ordered=any(key.match_kind in _ORDERED for key in keys),
         )
-        made.profile = None if table.profile is None else self._profile(table.profile)
-        made.actions = [self.action(action) for action in table.actions]
+        ir_table.profile = None if table.profile is None else self._profile(table.profile)
+        ir_table.actions = [self.action(action) for action in table.actions]
         if table.profile is None and table.default is not None:
-            made.default = self._call(table.default)
-            made.default_const = made.default_action_const = table.default_const
-            made.hidden = stands_outside(table.name, keys, table.default_const)
+            ir_table.default = self._call(table.default)
+            ir_table.default_const = ir_table.default_action_const = table.default_const
+            ir_table.hidden = stands_outside(table.name, keys, table.default_const)
         if table.entries is not None:
-            made.entries = [self._entry(made, entry) for entry in table.entries]
-        return made
+            ir_table.entries = [self._entry(ir_table, entry) for entry in table.entries]
+        return ir_table
 
     def _key(self, key: ir.Key) -> ir.Key:
         kind = "ternary" if key.match_kind == "optional" else key.match_kind
@@ -155,13 +155,13 @@ class _Pipeline:
         head.end = ir.Apply(self._whole.outside(head.name, block), {0: following}, following)
 
     def _apply(self, end: ir.Apply) -> ir.Apply:
-        made = self._whole.table(end.table)
+        ir_table = self._whole.table(end.table)
         if end.by_hit:
             hit, miss = end.on.get(True, end.default), end.on.get(False, end.default)
-            return ir.Apply(made, {True: self._head(hit), False: self._head(miss)}, self._end)
-        names = [action.name for action in made.actions]
+            return ir.Apply(ir_table, {True: self._head(hit), False: self._head(miss)}, self._end)
+        names = [action.name for action in ir_table.actions]
         after = {name: self._head(end.on.get(i, end.default)) for i, name in enumerate(names)}
-        return ir.Apply(made, {names.index(n): node for n, node in after.items()}, self._head(end.default))
+        return ir.Apply(ir_table, {names.index(n): node for n, node in after.items()}, self._head(end.default))
 
 
 def _match(key: ir.Key, keyset: Any) -> int | tuple[int, int]:

@@ -30,7 +30,7 @@ def _made(lowered: Lowered, program: ir.Program, source: Source) -> ir.Program:
     operations = Operations(x, calculations, source)
     parsers = [parser(each, x, operations, source) for each in program.parsers]
     pipelines = Pipelines(x, operations, source)
-    made = [pipelines.pipeline(each) for each in program.pipelines]
+    ir_pipelines = [pipelines.pipeline(each) for each in program.pipelines]
     checksums: list[ir.Checksum] = []
     for i, checksum in enumerate(program.checksums):
         with source.at(checksum.span):
@@ -51,7 +51,7 @@ def _made(lowered: Lowered, program: ir.Program, source: Source) -> ir.Program:
         enums=program.enums,
         parsers=parsers,
         value_sets=program.value_sets,
-        pipelines=made,
+        pipelines=ir_pipelines,
         checksums=checksums,
         deparsers=[
             ir.Deparser(each.name, operations.body(each.body), [x.header(header) for header in each.order])
@@ -95,7 +95,7 @@ def _calculation(calculation: ir.Calculation, name: str, x: Expressions) -> ir.C
 def _instance(extern: ir.ExternInstance, x: Expressions) -> ir.ExternInstance:
     attributes: dict[str, ir.Const | str] = {}
     for name, value in extern.attributes.items():
-        made = value if isinstance(value, str) else x.argument(value)
-        assert isinstance(made, ir.Const | str)
-        attributes[name] = made
+        attribute = value if isinstance(value, str) else x.argument(value)
+        assert isinstance(attribute, ir.Const | str)
+        attributes[name] = attribute
     return ir.ExternInstance(extern.name, extern.type, attributes, extern.span)

@@ -17,11 +17,11 @@ def _fields(fields: list[tuple[str, types.Type]]) -> list[tuple[str, types.Type]
     widths = [types.width_of(t) or 0 for _, t in fields]
     variable = any(isinstance(t, types.Varbit) for _, t in fields)
     rest = sum(widths) // 8 * 8 - sum(widths) if variable else 0
-    found: list[tuple[str, types.Type]] = []
+    stored: list[tuple[str, types.Type]] = []
     for (name, t), width in zip(fields, widths, strict=True):
-        found.append((name, types.Varbit(width + rest) if isinstance(t, types.Varbit) else _stored(t)))
+        stored.append((name, types.Varbit(width + rest) if isinstance(t, types.Varbit) else _stored(t)))
     padding = 0 if variable else -sum(widths) % 8
-    return [*found, ("_padding", types.Bits(padding))] if padding else found
+    return [*stored, ("_padding", types.Bits(padding))] if padding else stored
 
 
 class Storage:
@@ -58,9 +58,9 @@ class Storage:
         """Return a field of an instance."""
         key = header, name
         if key not in self._fields:
-            found = self.instances[header].type.find(name)
-            assert found is not None, key
-            self._fields[key] = ir.FieldRef(header, name, found.type)
+            declared = self.instances[header].type.find(name)
+            assert declared is not None, key
+            self._fields[key] = ir.FieldRef(header, name, declared.type)
         return self._fields[key]
 
     def element(self, stack: str, member: str) -> types.Header:
@@ -68,10 +68,10 @@ class Storage:
         element = self.stacks[stack].element
         if isinstance(element, types.Header):
             return element
-        found = element.find(member)
-        assert found is not None
-        assert isinstance(found.type, types.Header)
-        return found.type
+        declared = element.find(member)
+        assert declared is not None
+        assert isinstance(declared.type, types.Header)
+        return declared.type
 
     def _add(self, name: str, t: types.Header, metadata: bool) -> None:
         self.instances[name] = ir.Instance(name, t, metadata)

@@ -121,17 +121,17 @@ class Elaboration:
 
         The result is None if an argument is something else. Omitted `@optional` arguments are left out.
         """
-        found: list[Block] = []
+        in_order: list[Block] = []
         waiting: list[Value | None] = [self.instance(main)]
         while waiting:
             value = waiting.pop()
             if isinstance(value, PackageObject):
                 waiting += reversed(value.args)
             elif isinstance(value, Block):
-                found.append(value)
+                in_order.append(value)
             elif value is not None and not isinstance(value, ExternObject):
                 return None
-        return found
+        return in_order
 
     def _arguments(self, params: list[ast.Parameter], bound: list[ast.Expr | None]) -> dict[ast.Parameter, Value]:
         return {p: Ignored() if b is None else self.low.expressions.expr(b) for p, b in zip(params, bound, strict=True)}

@@ -173,7 +173,7 @@ class Externs:
         place = self._direct_meters.get(extern)
         if place is None:
             t = scalar_type(extern.type_args[0]) if extern.type_args else types.Bits(2)
-            made = self.low.storage.allocate(t or types.Bits(2), f"{extern.path}.color")
-            assert isinstance(made, ir.FieldRef)
-            place = self._direct_meters[extern] = made
+            colour = self.low.storage.allocate(t or types.Bits(2), f"{extern.path}.color")
+            assert isinstance(colour, ir.FieldRef)
+            place = self._direct_meters[extern] = colour
         return place

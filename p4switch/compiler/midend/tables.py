@@ -188,18 +188,18 @@ class Tables:
         if decl not in self._exits:
             seen: set[ast.Node] = set()
             pending: list[ast.Node] = [self.facts.actions[ref] for ref in decl.actions]
-            found = False
-            while pending and not found:
+            has_exit = False
+            while pending and not has_exit:
                 action = pending.pop()
                 if action in seen:
                     continue
                 seen.add(action)
                 for node in walk(action, self.facts):
-                    found = found or isinstance(node, ast.Exit)
+                    has_exit = has_exit or isinstance(node, ast.Exit)
                     called = self.facts.bindings[node].decl if isinstance(node, ast.Call) else None
                     if isinstance(called, ast.ActionDecl):
                         pending.append(called)
-            self._exits[decl] = found
+            self._exits[decl] = has_exit
         return self._exits[decl]
 
     # Tables

@@ -128,8 +128,8 @@ def _blocks(low: Lowering) -> list[Block]:
 def _check_names(low: Lowering) -> None:
     """Refuse two tables or two actions with the same control-plane name."""
     taken: dict[tuple[type, str], TableObject | ActionObject] = {}
-    made: list[TableObject | ActionObject] = [*low.tables.tables.values(), *low.tables.actions.values()]
-    for each in [*made, *low.tables.direct_actions.values()]:
+    named: list[TableObject | ActionObject] = [*low.tables.tables.values(), *low.tables.actions.values()]
+    for each in [*named, *low.tables.direct_actions.values()]:
         other = taken.setdefault((type(each), each.ir.name), each)
         # An action may occur more than once: with other arguments, or in two instances of a control.
         if other is not each and (isinstance(each, TableObject) or other.decl is not each.decl):

@@ -49,15 +49,15 @@ class Calls:
 
     def _call_name(self, e: ast.Call, func: ast.Name, expected: Type | None) -> Type:
         binding = self.bindings[e]
-        found = self.ctx.names.decls[func]
-        if not found:
+        declarations = self.ctx.names.decls[func]
+        if not declarations:
             self.ctx.unknown_name(func, func.name, hint=instead(func.name, self.ctx.program.architecture))
             return self.ctx.arguments.check_values(e.args)
-        if isinstance(found[0], ast.TypeDeclaration):
+        if isinstance(declarations[0], ast.TypeDeclaration):
             written = ast.NamedTypeExpr(func.pos, func.name, e.type_arg_exprs, func.absolute)
-            self.ctx.names.decls[written] = found
+            self.ctx.names.decls[written] = declarations
             return self.ctx.instances.construct(e, written, expected)
-        callees = [d for d in found if isinstance(d, (ast.FunctionDecl, ast.ExternFunctionDecl, ast.ActionDecl))]
+        callees = [d for d in declarations if isinstance(d, (ast.FunctionDecl, ast.ExternFunctionDecl, ast.ActionDecl))]
         if not callees:
             self.ctx.error(func, f"{func.name!r} is not a function or action")
             return self.ctx.arguments.check_values(e.args)

@@ -151,9 +151,9 @@ class Conversions:
                 hint = did_you_mean(f.name, [wanted.name for wanted in target.fields])
                 self.ctx.error(f, f"{target} has no field {f.name!r}{hint}")
         for wanted in target.fields:
-            found = given.get(wanted.name)
-            if found is not None:
-                self.convert(found.value, wanted.type, f"field {wanted.name!r}")
+            field = given.get(wanted.name)
+            if field is not None:
+                self.convert(field.value, wanted.type, f"field {wanted.name!r}")
             elif e.rest:
                 self._check_default(e, wanted.type)
             else:

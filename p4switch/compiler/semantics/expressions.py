@@ -93,11 +93,11 @@ class Expressions:
         return self.facts.constant(e, value, t)
 
     def _name(self, e: ast.Name) -> Type:
-        found = self.ctx.names.decls[e]
-        if not found:
+        declarations = self.ctx.names.decls[e]
+        if not declarations:
             self.ctx.unknown_name(e, e.name)
             return types.UNKNOWN
-        decl = self.decls[e] = found[0]
+        decl = self.decls[e] = declarations[0]
         if isinstance(decl, ast.MatchKindMember):
             return self.facts.type(e, types.MATCH_KIND)
         if isinstance(decl, ast.EnumMember):

@@ -53,10 +53,10 @@ class Instances:
             self.ctx.error(e, f"an instance of {t} cannot be made in {self.ctx.place.value}")
         if isinstance(t, types.Extern) and any(m.abstract for m in t.decl.methods):
             self.ctx.error(e, f"{t} has abstract methods: declare an instance that implements them")
-        found = self.instantiate(e, t, e.args, expected)
-        if found is None:
+        typed = self.instantiate(e, t, e.args, expected)
+        if typed is None:
             return types.UNKNOWN
-        made, self.bindings[e] = found
+        made, self.bindings[e] = typed
         return self.facts.type(e, made)
 
     def instantiate(
@@ -126,9 +126,9 @@ class Instances:
             self.ctx.error(decl.type_expr, f"{t} has no constructor")
         else:
             self._instance_place(decl, t)
-            found = self.instantiate(decl.type_expr, t, decl.args, None)
-            if found is not None:
-                self.types[decl], self.bindings[decl] = found
+            typed = self.instantiate(decl.type_expr, t, decl.args, None)
+            if typed is not None:
+                self.types[decl], self.bindings[decl] = typed
                 self._abstract_methods(decl)
 
     def _instance_place(self, decl: ast.Instantiation, t: Type) -> None:

@@ -212,8 +212,8 @@ class Statements:
         if not isinstance(label, ast.Name):
             self.ctx.error(label, f"a label must be the name of an action of table {table.name!r}")
             return
-        found = next((a for a in table.actions if a.name.lstrip(".") == label.name and a in self.actions), None)
-        if found is None:
+        labelled = next((a for a in table.actions if a.name.lstrip(".") == label.name and a in self.actions), None)
+        if labelled is None:
             default = label.name == "NoAction" and table.default_action is None
             others = [d for d in self.ctx.names.decls[label] if isinstance(d, ast.ActionDecl)] if default else []
             if not others:
@@ -222,7 +222,7 @@ class Statements:
                 return
             self.actions[case] = others[0]
         else:
-            self.actions[case] = self.actions[found]
+            self.actions[case] = self.actions[labelled]
         self.decls[label] = self.actions[case]
         if label.name in seen:
             self.ctx.error(label, f"duplicate label {label.name!r}")

@@ -58,11 +58,11 @@ class Tables:
             self.ctx.error(key.expr, f"a key of type {t} cannot be matched with {kind}")
 
     def _action(self, ref: ast.ActionRef) -> ast.ActionDecl | None:
-        found = self.ctx.names.decls[ref]
-        if not found:
+        declarations = self.ctx.names.decls[ref]
+        if not declarations:
             self.ctx.unknown_name(ref, ref.name, "action")
             return None
-        actions = [d for d in found if isinstance(d, ast.ActionDecl)]
+        actions = [d for d in declarations if isinstance(d, ast.ActionDecl)]
         if not actions:
             self.ctx.error(ref, f"{ref.name!r} is not an action")
             return None

@@ -154,11 +154,11 @@ class WrittenTypes:
         return types.Varbit(width) if t.name == "varbit" else types.Bits(width, t.name == "int")
 
     def _named(self, t: ast.NamedTypeExpr, infer: bool) -> Type:
-        found = self.ctx.names.decls[t]
-        if not found:
+        declarations = self.ctx.names.decls[t]
+        if not declarations:
             self.ctx.unknown_name(t, t.name, "type")
             return types.UNKNOWN
-        decl = found[0]
+        decl = declarations[0]
         if isinstance(decl, ast.TypeParam):
             if t.args:
                 self.ctx.error(t, f"type parameter {t.name!r} takes no type arguments")

@@ -104,7 +104,7 @@ static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t 
     live *l = ctx;
     if (l->env_before.digest)
         l->env_before.digest(l->env_before.ctx, list_id, data, len);
-    l->told = true;
+    l->reported = true;
 }
 
 static int env_stop_queue(void *ctx, uint32_t port, uint32_t queue, int stopped)
@@ -127,14 +127,14 @@ static void env_log(void *ctx, int failed, const char *text)
     live *l = ctx;
     if (l->env_before.log)
         l->env_before.log(l->env_before.ctx, failed, text);
-    l->told = true;
+    l->reported = true;
 }
 
 static void env_trace(void *ctx, const p4_trace_event *event)
 {
     live *l = ctx;
     l->env_before.trace(l->env_before.ctx, event);
-    l->told = true;
+    l->reported = true;
 }
 
 /* -- sending ----------------------------------------------------------------------------------------------------- */

@@ -119,7 +119,7 @@ typedef struct live {
     uint8_t arriving;        /* the PFC class of the packet that the pipeline is processing */
     p4_frame *cpu_first, **cpu_last;
     uint32_t cpu_count;
-    bool told;               /* digests, or messages of the program */
+    bool reported;           /* digests, or messages of the program */
     uint64_t lost_drops[P4_DROP_REASONS]; /* drops at ports that do not exist */
     uint64_t cpu_dropped, no_pipeline;
     uint64_t events;         /* frames that arrived, links that became free */

@@ -122,7 +122,7 @@ static bool work(live *l)
     for (uint32_t i = 0; i < l->count; i++)
         if (l->ports[l->numbers[i]]->batched)
             live_flush(l, l->ports[l->numbers[i]]);
-    if (l->cpu_first || l->told)
+    if (l->cpu_first || l->reported)
         pthread_cond_broadcast(&l->news);
     return done;
 }

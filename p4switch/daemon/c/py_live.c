@@ -326,7 +326,7 @@ static PyObject *live_take(live_object *self, PyObject *args)
     /* A waiting thread does not want the lock. */
     __atomic_sub_fetch(&l->wanted, 1, __ATOMIC_SEQ_CST);
     pthread_cond_broadcast(&l->turn);
-    while (!l->cpu_first && !l->told && !l->stop)
+    while (!l->cpu_first && !l->reported && !l->stop)
         if (pthread_cond_timedwait(&l->news, &l->lock, &until))
             break;
     __atomic_add_fetch(&l->wanted, 1, __ATOMIC_SEQ_CST);
@@ -334,7 +334,7 @@ static PyObject *live_take(live_object *self, PyObject *args)
     l->cpu_first = NULL;
     l->cpu_last = &l->cpu_first;
     l->cpu_count = 0;
-    l->told = false;
+    l->reported = false;
     live_unlock(l);
     Py_END_ALLOW_THREADS
     PyObject *list = PyList_New(0);

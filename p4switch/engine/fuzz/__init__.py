@@ -26,27 +26,27 @@ def build(document: Mapping[str, Any]) -> Path:
 
     Raises ProgramError, native.BuildError.
     """
-    made = engine.generated(read(document), traced=True)
-    headers = [*engine.C_FOLDER.glob("*.h"), *made.program.path.headers]
+    pipeline = engine.generated(read(document), traced=True)
+    headers = [*engine.C_FOLDER.glob("*.h"), *pipeline.program.path.headers]
     flags = [*native.SANITIZE, "-O1", "-Wno-unused", "-DP4_TRACE", engine.abi_flag()]
     return native.build_text(
-        "fuzzer", made.text, headers=headers, sources=[_FUZZ_C, *engine.RUNTIME_SOURCES], flags=flags, suffix="",
+        "fuzzer", pipeline.text, headers=headers, sources=[_FUZZ_C, *engine.RUNTIME_SOURCES], flags=flags, suffix="",
     )
 
 
 def constants(document: Any) -> set[bytes]:
     """Return the numbers in the JSON, because parsers and tables match on them."""
-    found: set[bytes] = set()
+    numbers: set[bytes] = set()
     if isinstance(document, Mapping):
         for item in document.values():
-            found |= constants(item)
+            numbers |= constants(item)
     elif isinstance(document, list):
         for item in document:
-            found |= constants(item)
+            numbers |= constants(item)
     elif isinstance(document, str) and re.fullmatch("0x[0-9a-fA-F]+", document):
         digits = document[2:]
-        found.add(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits))
-    return found
+        numbers.add(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits))
+    return numbers
 
 
 def run(document: Mapping[str, Any], *, seed: int, packets: int, frames: Iterable[bytes] = (),

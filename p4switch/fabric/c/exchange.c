@@ -65,8 +65,8 @@ workers *workers_join(net *n, transport *way, const uint32_t *owner)
         workers_free(w);
         return NULL;
     }
-    w->told = w->out + w->count;
-    w->gathered = w->told + w->count;
+    w->broadcast = w->out + w->count;
+    w->gathered = w->broadcast + w->count;
     w->watched = w->gathered + w->count;
     w->sent[0] = w->sent[1] = TIME_NEVER;
     w->events = n->events;
@@ -156,8 +156,8 @@ static void say_flow(net *n, uint32_t to, uint32_t tag)
         return;
     *said = tag;
     const flow *row = &n->flows.rows[tag];
-    crossing_flow told = {tag, {row->src_ip, row->dst_ip, row->qp, row->packet, row->host}, row->psn};
-    workers_say(n->workers, to, WORD_FLOW, &told, sizeof told);
+    crossing_flow announced = {tag, {row->src_ip, row->dst_ip, row->qp, row->packet, row->host}, row->psn};
+    workers_say(n->workers, to, WORD_FLOW, &announced, sizeof announced);
 }
 
 void workers_send(net *n, net_port *port, p4_frame *frame, uint64_t time, bool pfc)
@@ -234,12 +234,12 @@ static void take_words(net *n, uint32_t from)
             continue;
         }
         if (next->kind == WORD_FLOW) {
-            const crossing_flow *told = (const crossing_flow *)(const void *)(next + 1);
-            uint32_t tag = *number_of(&w->known[from], told->tag) = flows_tag(&n->flows, told->key);
-            n->flows.rows[tag].psn = told->psn;
+            const crossing_flow *announced = (const crossing_flow *)(const void *)(next + 1);
+            uint32_t tag = *number_of(&w->known[from], announced->tag) = flows_tag(&n->flows, announced->key);
+            n->flows.rows[tag].psn = announced->psn;
             continue;
         }
-        buffer *to = next->kind == WORD_TOLD ? w->told : next->kind == WORD_GATHERED ? w->gathered : w->watched;
+        buffer *to = next->kind == WORD_BROADCAST ? w->broadcast : next->kind == WORD_GATHERED ? w->gathered : w->watched;
         memcpy(add_word(&to[from], next->kind, next->bytes), next + 1, next->bytes);
     }
 }
@@ -329,12 +329,12 @@ int workers_meet(net *n)
     w->sent[0] = w->sent[1] = TIME_NEVER;
     w->meetings++;
     join_notices(n);
-    bool told = false;
+    bool any = false;
     for (uint32_t from = 0; from < w->count; from++) {
         take_words(n, from);
-        told |= w->told[from].len > 0;
+        any |= w->broadcast[from].len > 0;
     }
-    return told ? n->ops->told(n) : 0;
+    return any ? n->ops->deliver(n) : 0;
 }
 
 static void refuse_to_catch_up(net *n)

@@ -31,7 +31,7 @@ typedef struct notice {
 typedef enum word_kind {
     WORD_FRAME,
     WORD_FLOW,     /* before a flow's first frame: its number at the sender, and its key */
-    WORD_TOLD,     /* by the owner, to all; handed to net_ops.told */
+    WORD_BROADCAST, /* by the owner, to all; handed to net_ops.deliver */
     WORD_GATHERED, /* by the owner, who takes it out */
     WORD_SUSPECT,  /* three of watch.c */
     WORD_HELD,
@@ -53,7 +53,7 @@ typedef struct workers {
     uint32_t *owner; /* by node */
     buffer *out; /* by rank */
     arrived *in;
-    buffer *told, *gathered, *watched; /* by rank: received words */
+    buffer *broadcast, *gathered, *watched; /* by rank: received words */
     flow_numbers *said, *known; /* by rank: flows announced to it; numbers of its flows at this worker */
     notice *notices;
     notice all;

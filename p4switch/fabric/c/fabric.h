@@ -16,8 +16,8 @@ typedef struct fabric {
     PyObject *now; /* the int now_value, or NULL */
     bool running, settling;
     PyObject *settle; /* settles hosts that are held; NULL: none ever is */
-    PyObject *told, *waiting, *exchange; /* of a worker, see fabric_workers.c; the last two may be NULL */
-    Py_buffer memory;                    /* that it shares with others; memory.obj is NULL: none */
+    PyObject *deliver, *waiting, *exchange; /* of a worker, see fabric_workers.c; the last two may be NULL */
+    Py_buffer memory;                      /* that it shares with others; memory.obj is NULL: none */
     uint32_t pauses;
 } fabric;
 
@@ -72,13 +72,13 @@ FABRIC_METHOD(capture);
 FABRIC_METHOD(captured);
 
 FABRIC_METHOD(join); /* fabric_workers.c */
-FABRIC_METHOD(tell);
+FABRIC_METHOD(broadcast);
 FABRIC_METHOD(gather);
 FABRIC_METHOD(take_records);
 FABRIC_METHOD(add_records);
 PyObject *fabric_shared_bytes(PyObject *unused, PyObject *arg);
 PyObject *fabric_on_abort(PyObject *unused, PyObject *arguments);
-int fabric_told(net *n);
+int fabric_deliver(net *n);
 transport *fabric_exchange_open(fabric *owner, uint32_t rank, uint32_t count); /* fabric_exchange.c; NULL: no memory */
 
 extern const char *const fabric_drop_names[P4_DROP_REASONS];

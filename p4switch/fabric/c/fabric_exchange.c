@@ -74,11 +74,11 @@ static int exchange(transport *t, const void *notice, uint32_t size, void *notic
     fabric *owner = c->owner;
     PyObject *parts = parts_of(out, t->count);
     PyObject *result = parts ? PyObject_CallFunction(owner->exchange, "y#N", notice, (Py_ssize_t)size, parts) : NULL;
-    PyObject *told, *came;
+    PyObject *sent, *came;
     notices all = {notices_, size};
     int status = -1;
-    if (result && PyArg_ParseTuple(result, "O!O!:exchange", &PyList_Type, &told, &PyList_Type, &came)
-        && take(told, t->count, put_notice, &all) == 0)
+    if (result && PyArg_ParseTuple(result, "O!O!:exchange", &PyList_Type, &sent, &PyList_Type, &came)
+        && take(sent, t->count, put_notice, &all) == 0)
         status = take(came, t->count, put_part, c->came);
     Py_XDECREF(result);
     for (uint32_t i = 0; i < t->count; i++) {

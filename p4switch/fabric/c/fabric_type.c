@@ -229,7 +229,7 @@ static const net_ops ops = {
     .may_report = host_may_report,
     .idle_but_due = host_idle_but_due,
     .call = run_call,
-    .told = fabric_told,
+    .deliver = fabric_deliver,
     .settle = settle,
     .release = release_node,
 };
@@ -274,7 +274,7 @@ static int fabric_traverse(fabric *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->calls);
     Py_VISIT(self->settle);
-    Py_VISIT(self->told);
+    Py_VISIT(self->deliver);
     Py_VISIT(self->waiting);
     Py_VISIT(self->exchange);
     for (uint32_t i = 0; self->net && i < self->net->all.count; i++) {
@@ -307,7 +307,7 @@ static int fabric_clear(fabric *self)
     if (self->calls)
         PyDict_Clear(self->calls);
     Py_CLEAR(self->settle);
-    Py_CLEAR(self->told);
+    Py_CLEAR(self->deliver);
     Py_CLEAR(self->waiting);
     Py_CLEAR(self->exchange);
     return 0;
@@ -320,7 +320,7 @@ static void fabric_dealloc(fabric *self)
     Py_XDECREF(self->calls);
     Py_XDECREF(self->settle);
     Py_XDECREF(self->now);
-    Py_XDECREF(self->told);
+    Py_XDECREF(self->deliver);
     Py_XDECREF(self->waiting);
     Py_XDECREF(self->exchange);
     PyBuffer_Release(&self->memory);
@@ -634,7 +634,7 @@ static PyMethodDef methods[] = {
     METHOD(flow_stats), METHOD(conservation),
     METHOD(pfc_events), METHOD(probe), METHOD(sample), METHOD(samples), METHOD(trace), METHOD(trace_records),
     METHOD(capture), METHOD(captured),
-    METHOD(join), METHOD(tell), METHOD(gather), METHOD(take_records), METHOD(add_records),
+    METHOD(join), METHOD(broadcast), METHOD(gather), METHOD(take_records), METHOD(add_records),
     {"shared_bytes", fabric_shared_bytes, METH_O | METH_STATIC, NULL},
     {"on_abort", fabric_on_abort, METH_O | METH_STATIC, NULL},
     {NULL, NULL, 0, NULL},

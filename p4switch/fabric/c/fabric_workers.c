@@ -95,11 +95,11 @@ static transport *way_of(fabric *self, uint32_t rank, uint32_t count, PyObject *
 
 PyObject *fabric_join(fabric *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"rank", "count", "owners", "told", "memory", "waiting", "spins", "exchange", NULL};
+    static char *names[] = {"rank", "count", "owners", "deliver", "memory", "waiting", "spins", "exchange", NULL};
     unsigned int rank, count, spins = 0;
     uint32_t hosts;
-    PyObject *owners, *told = NULL, *memory = NULL, *waiting = NULL, *exchange = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "IIO|$OOOIO:join", names, &rank, &count, &owners, &told, &memory,
+    PyObject *owners, *deliver = NULL, *memory = NULL, *waiting = NULL, *exchange = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "IIO|$OOOIO:join", names, &rank, &count, &owners, &deliver, &memory,
                                      &waiting, &spins, &exchange))
         return NULL;
     net *n = self->net;
@@ -107,8 +107,8 @@ PyObject *fabric_join(fabric *self, PyObject *args, PyObject *kwargs)
         return PyErr_Format(PyExc_ValueError, "join: expected before the first event, and once");
     if (!count || count > MOST_WORKERS || rank >= count)
         return PyErr_Format(PyExc_ValueError, "worker %u of %u; expected less than %d", rank, count, MOST_WORKERS);
-    if (!told || !memory != !waiting || !memory == !exchange)
-        return PyErr_Format(PyExc_TypeError, "join: expected told, and memory and waiting, or exchange");
+    if (!deliver || !memory != !waiting || !memory == !exchange)
+        return PyErr_Format(PyExc_TypeError, "join: expected deliver, and memory and waiting, or exchange");
     uint32_t *by_node = owners_of(self, owners, count, &hosts);
     if (!by_node)
         return NULL;
@@ -120,7 +120,7 @@ PyObject *fabric_join(fabric *self, PyObject *args, PyObject *kwargs)
     PyMem_Free(by_node);
     if (PyErr_Occurred())
         return NULL;
-    self->told = Py_NewRef(told);
+    self->deliver = Py_NewRef(deliver);
     self->waiting = Py_XNewRef(waiting);
     self->exchange = Py_XNewRef(exchange);
     Py_RETURN_NONE;
@@ -131,22 +131,22 @@ static PyObject *word_bytes(const word *w)
     return PyBytes_FromStringAndSize((const char *)(w + 1), w->bytes);
 }
 
-int fabric_told(net *n)
+int fabric_deliver(net *n)
 {
     fabric *self = n->owner;
     workers *w = n->workers;
     PyObject *list = PyList_New(0);
     for (uint32_t from = 0; list && from < w->count; from++) {
         uint64_t at = 0;
-        for (const word *next; list && (next = workers_next_word(workers_all_of(&w->told[from]), &at));) {
+        for (const word *next; list && (next = workers_next_word(workers_all_of(&w->broadcast[from]), &at));) {
             PyObject *data = word_bytes(next);
             if (!data || PyList_Append(list, data) < 0)
                 Py_CLEAR(list);
             Py_XDECREF(data);
         }
-        w->told[from].len = 0;
+        w->broadcast[from].len = 0;
     }
-    PyObject *result = list ? PyObject_CallOneArg(self->told, list) : NULL;
+    PyObject *result = list ? PyObject_CallOneArg(self->deliver, list) : NULL;
     Py_XDECREF(list);
     Py_XDECREF(result);
     return result ? 0 : -1;
@@ -159,18 +159,18 @@ static workers *workers_of(fabric *self, const char *what)
     return self->net->workers;
 }
 
-PyObject *fabric_tell(fabric *self, PyObject *args, PyObject *kwargs)
+PyObject *fabric_broadcast(fabric *self, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"data", "others", NULL};
     const char *data;
     Py_ssize_t len;
     int others = 0;
-    workers *w = workers_of(self, "tell");
-    if (!w || !PyArg_ParseTupleAndKeywords(args, kwargs, "y#|p:tell", names, &data, &len, &others))
+    workers *w = workers_of(self, "broadcast");
+    if (!w || !PyArg_ParseTupleAndKeywords(args, kwargs, "y#|p:broadcast", names, &data, &len, &others))
         return NULL;
     if (!others)
-        workers_say(w, w->rank, WORD_TOLD, data, (uint64_t)len);
-    workers_say_others(w, WORD_TOLD, data, (uint64_t)len);
+        workers_say(w, w->rank, WORD_BROADCAST, data, (uint64_t)len);
+    workers_say_others(w, WORD_BROADCAST, data, (uint64_t)len);
     Py_RETURN_NONE;
 }
 

@@ -129,7 +129,7 @@ typedef struct net_ops {
     int (*may_report)(struct net *net, node *host, const p4_frame *frame); /* 1: it may, when the frame arrives */
     void (*idle_but_due)(struct net *net, node *host, uint64_t time_ns); /* reports it as an error of the owner */
     int (*call)(struct net *net, void *arg);
-    int (*told)(struct net *net); /* delivers messages of workers: see exchange.h */
+    int (*deliver)(struct net *net); /* delivers messages of workers: see exchange.h */
     int (*settle)(struct net *net, uint64_t end); /* hosts are held before `end`: lets them go on */
     void (*release)(node *at); /* its host or switch is no longer used */
 } net_ops;

@@ -161,8 +161,8 @@ static void tell_of_suspects(net *n, const suspects *all)
 {
     for (uint32_t i = 0; i < all->count; i++) {
         const suspect *s = &all->list[i];
-        far_suspect told = {end_of(s->port), s->priority, s->bytes, s->since_ns, s->port->deadlocks, s->port->storms};
-        workers_say_others(n->workers, WORD_SUSPECT, &told, sizeof told);
+        far_suspect report = {end_of(s->port), s->priority, s->bytes, s->since_ns, s->port->deadlocks, s->port->storms};
+        workers_say_others(n->workers, WORD_SUSPECT, &report, sizeof report);
         workers_say_others(n->workers, WORD_HELD, (const held *)(const void *)all->held.data + s->first_held,
                            s->held_count * sizeof(held));
     }
@@ -170,25 +170,25 @@ static void tell_of_suspects(net *n, const suspects *all)
         if (!port->tm.xoff)
             continue;
         const tm_switch *tm = &port->node->tm;
-        far_holder told = {end_of(port), port->tm.xoff, tm->used_bytes, tm->headroom_used_bytes, {0}, {0}};
+        far_holder report = {end_of(port), port->tm.xoff, tm->used_bytes, tm->headroom_used_bytes, {0}, {0}};
         for (int j = 0; j < TM_PRIORITIES; j++) {
-            told.shared[j] = port->tm.pfc->classes[j].shared;
-            told.headroom[j] = port->tm.pfc->classes[j].headroom;
+            report.shared[j] = port->tm.pfc->classes[j].shared;
+            report.headroom[j] = port->tm.pfc->classes[j].headroom;
         }
-        workers_say_others(n->workers, WORD_HOLDER, &told, sizeof told);
+        workers_say_others(n->workers, WORD_HOLDER, &report, sizeof report);
     }
 }
 
 /* Adds the contents of others' ports; afterwards removes them again. */
-static void set_holder(net *n, const far_holder *told)
+static void set_holder(net *n, const far_holder *report)
 {
-    net_port *port = n->ends[told->end];
-    port->tm.xoff = told->xoff;
-    port->node->tm.used_bytes = told->used_bytes;
-    port->node->tm.headroom_used_bytes = told->headroom_used_bytes;
+    net_port *port = n->ends[report->end];
+    port->tm.xoff = report->xoff;
+    port->node->tm.used_bytes = report->used_bytes;
+    port->node->tm.headroom_used_bytes = report->headroom_used_bytes;
     for (int j = 0; j < TM_PRIORITIES; j++) {
-        port->tm.pfc->classes[j].shared = told->shared[j];
-        port->tm.pfc->classes[j].headroom = told->headroom[j];
+        port->tm.pfc->classes[j].shared = report->shared[j];
+        port->tm.pfc->classes[j].headroom = report->headroom[j];
     }
 }
 
@@ -200,13 +200,13 @@ static void hear_of_suspects(net *n, suspects *all)
             if (next->kind == WORD_HOLDER) {
                 set_holder(n, (const far_holder *)(const void *)(next + 1));
             } else if (next->kind == WORD_SUSPECT) {
-                const far_suspect *told = (const far_suspect *)(const void *)(next + 1);
+                const far_suspect *report = (const far_suspect *)(const void *)(next + 1);
                 const word *held_by = workers_next_word(workers_all_of(&n->workers->watched[from]), &at);
-                net_port *port = n->ends[told->end];
-                port->deadlocks = told->deadlocks;
-                port->storms = told->storms;
+                net_port *port = n->ends[report->end];
+                port->deadlocks = report->deadlocks;
+                port->storms = report->storms;
                 *(suspect *)buffer_add(&all->rows, sizeof(suspect)) = (suspect){
-                    port, told->priority, told->bytes, told->since_ns, all->held.len / sizeof(held),
+                    port, report->priority, report->bytes, report->since_ns, all->held.len / sizeof(held),
                     held_by->bytes / sizeof(held), true,
                 };
                 memcpy(buffer_add(&all->held, held_by->bytes), held_by + 1, held_by->bytes);

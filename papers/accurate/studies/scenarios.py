@@ -90,14 +90,14 @@ def paths(run: Run, flows: int) -> list[list[Link]]:
     from harness.worlds.virtual import VirtualWorld
 
     switches = {switch.name for switch in run.topology.switches}
-    found = []
+    links = []
     for flow in range(flows):
         world = VirtualWorld(run, trace=Tracing(flow, pipelines=False))
         world.run()
         hops = ((world.network.names[node], event, port) for _, node, event, port, *_ in world.trace_records())
-        found.append(list(dict.fromkeys((node, port) for node, event, port in hops
+        links.append(list(dict.fromkeys((node, port) for node, event, port in hops
                                         if event == "transmit" and node in switches)))
-    return found
+    return links
 
 
 def oracle(values: dict[str, Any]) -> list[float]:
@@ -168,10 +168,10 @@ def main(count: int, first: int, rules: tuple[str, ...], clock_error_ns: int, cs
     use_native_hosts()
     outcomes: list[Outcome] = []
     for rule in rules:
-        made = [measure(seed, rule, clock_error_ns=clock_error_ns) for seed in range(first, first + count)]
-        several = sum(o.bottlenecks > 1 for o in made)
-        click.echo(f"{rule} rule: {summary(made)} ({several} with several bottlenecks)")
-        outcomes += made
+        batch = [measure(seed, rule, clock_error_ns=clock_error_ns) for seed in range(first, first + count)]
+        several = sum(o.bottlenecks > 1 for o in batch)
+        click.echo(f"{rule} rule: {summary(batch)} ({several} with several bottlenecks)")
+        outcomes += batch
     if csv_file:
         pd.DataFrame(outcomes).convert_dtypes().to_csv(csv_file, index=False)
 

@@ -32,7 +32,7 @@ def measured(flows: pd.DataFrame, skip_ns: int) -> dict[str, float]:
     long = counted[counted["group"] == "long"]
     arrived = counted[counted["fct_ns"].notna()]
     messages = arrived[arrived["group"] == "short"]
-    carried = float((arrived["size_bytes"] * arrived["mean_links"]).sum())
+    carried_bytes = float((arrived["size_bytes"] * arrived["mean_links"]).sum())
     shortest = float((arrived["size_bytes"] * arrived["shortest_links"]).sum())
     return {
         "short": len(short),
@@ -41,7 +41,7 @@ def measured(flows: pd.DataFrame, skip_ns: int) -> dict[str, float]:
         "short_p50_us": float(np.percentile(short["fct_ns"].dropna(), 50)) / 1e3,
         "short_p99_us": float(np.percentile(short["fct_ns"].dropna(), 99)) / 1e3,
         "long_gbps": float((long["size_bytes"] * 8 / long["fct_ns"]).mean()),
-        "load_added": carried / shortest - 1,
+        "load_added": carried_bytes / shortest - 1,
         "path_added": float(messages["mean_links"].sum() / messages["shortest_links"].sum()) - 1,
     }
 

@@ -118,9 +118,9 @@ def main(count: int, first: int, rules: tuple[str, ...], csv_file: Path | None) 
     use_native_hosts()
     outcomes: list[Outcome] = []
     for rule in rules:
-        made = [measure(seed, rule) for seed in range(first, first + count)]
-        click.echo(f"lane_rule {rule}: {summary(made)}")
-        outcomes += made
+        batch = [measure(seed, rule) for seed in range(first, first + count)]
+        click.echo(f"lane_rule {rule}: {summary(batch)}")
+        outcomes += batch
     if csv_file:
         pd.DataFrame(outcomes).to_csv(csv_file, index=False)
 

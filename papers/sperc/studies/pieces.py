@@ -47,10 +47,10 @@ def measured(flows: pd.DataFrame) -> dict[str, float]:
 @click.option("--csv", type=click.Path(path_type=Path), help="Write the table there.")
 def main(folder: Path | None, csv: Path | None) -> None:
     """Print two rows for each run of sperc-fig9 with 1RC and weights, which are made unless a folder has them."""
-    made = p4cc.load(folder) if folder else p4cc.run("sperc-fig9", cc=["sperc+1rc+weights"], seeds="1-3")
+    results = p4cc.load(folder) if folder else p4cc.run("sperc-fig9", cc=["sperc+1rc+weights"], seeds="1-3")
     rows = [
         {"run": run.name, "seed": run.seed, "counted_as": counted_as, **measured(table)}
-        for run in made
+        for run in results
         if "pieces" in run.tables and "mean_weight" in run.flows
         for counted_as, table in (("whole flows", run.flows), ("pieces", run.table("pieces")))
     ]

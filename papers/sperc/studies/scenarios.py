@@ -137,11 +137,11 @@ def _address(link: int) -> int:
 def _program(rates_bps: Sequence[int], choices: Mapping[str, float]) -> Switch:
     program = programs.program("sperc")
     parameters = program.checked({"headroom": HEADROOM, **choices}, "programs.sperc")
-    made = pipeline(Build.of(program.source, find("ecmp", Path()), parameters.defines()))
+    compiled = pipeline(Build.of(program.source, find("ecmp", Path()), parameters.defines()))
     routes = [Route(IPv4Network((IPv4Address(_address(link)), 32)), (link,)) for link in range(len(rates_bps))]
     view = SwitchView(device_id=1, port_rates_bps=dict(enumerate(rates_bps)), routes=routes)
-    switch = made.switch(1, 1)
-    controller.install(LocalClient(Device(lambda _: switch)), made.program, parameters, view)
+    switch = compiled.switch(1, 1)
+    controller.install(LocalClient(Device(lambda _: switch)), compiled.program, parameters, view)
     return switch
 
 
@@ -161,8 +161,8 @@ class Flow:
         turned = RECORD_BYTES * len(self.path)
         kept = records[-turned:] + records[:-turned]
         self.body = self.body[:1] + b"\0" + self.body[2:HEADER_BYTES] + kept
-        found = [r for r in CONTROL.decode_records(self.body, 0) if r["state"] != NEW_FLOW]
-        return 1e3 * min(r["x"] for r in found) / self.weight
+        own = [r for r in CONTROL.decode_records(self.body, 0) if r["state"] != NEW_FLOW]
+        return 1e3 * min(r["x"] for r in own) / self.weight
 
 
 def measure(kind: str, most_weight: int, seed: int, **choices: float) -> Outcome:
@@ -236,9 +236,9 @@ def main(
     outcomes: list[Outcome] = []
     for kind in networks:
         for most_weight in MOST_WEIGHTS:
-            made = [measure(kind, most_weight, seed, **choices) for seed in range(first, first + count)]
-            click.echo(f"{kind}, weights {f'1-{most_weight}' if most_weight > 1 else '1'}: {summary(made)}")
-            outcomes += made
+            batch = [measure(kind, most_weight, seed, **choices) for seed in range(first, first + count)]
+            click.echo(f"{kind}, weights {f'1-{most_weight}' if most_weight > 1 else '1'}: {summary(batch)}")
+            outcomes += batch
     if csv_file:
         pd.DataFrame(outcomes).convert_dtypes().to_csv(csv_file, index=False)
 

@@ -26,14 +26,14 @@ LOAD_BALANCERS = {"nscc": "mixed", "smartt": "reps"}  # of the cases that compar
 
 def rows(seed: int) -> pd.DataFrame:
     """Return a row for each run: case, protocol, load balancer, the end of the last flow in us, packets sent again."""
-    found = []
+    records = []
     for scenario in SCENARIOS:
         results = p4cc.run(scenario, seeds=[seed])  # whose folder lasts as long as this
         for result in results:
             summary = result.summary
             protocol, balancer = summary["protocol"], summary["load_balancer"]
             case = summary["variant"].removeprefix(f"{protocol}, ").removeprefix(f"{balancer}, ")
-            found.append(
+            records.append(
                 {
                     "scenario": scenario,
                     "case": case.partition(", ")[0],
@@ -43,7 +43,7 @@ def rows(seed: int) -> pd.DataFrame:
                     "sent_again": summary["retransmitted"],
                 }
             )
-    return pd.DataFrame(found)
+    return pd.DataFrame(records)
 
 
 def drawing(table: pd.DataFrame) -> Figure:

@@ -137,7 +137,7 @@ class Worker:
         order = [*range(plan.hosts), *range(plan.hosts, plan.hosts + plan.switches)]
         if plan.switches_first:
             order = order[plan.hosts:] + order[: plan.hosts]
-        self.network.join(rank, split.workers, [split.owners[i] for i in order], told=lambda _: None, **way)
+        self.network.join(rank, split.workers, [split.owners[i] for i in order], deliver=lambda _: None, **way)
         self.rng = random.Random(100 * split.late + rank)
 
     def be_late(self, now_ns: int) -> None:
@@ -245,10 +245,10 @@ def test_an_error_in_the_meeting_before_the_first_window_ends_the_run():
     def told(words: list[bytes]) -> None:
         if words == [b"last"]:
             raise LookupError("of the one that was told")
-        network.tell(b"last")
+        network.broadcast(b"last")
 
-    network.join(0, 1, [0, 0], told=told, memory=mmap.mmap(-1, load().Fabric.shared_bytes(1)), waiting=list)
-    network.tell(b"first")
+    network.join(0, 1, [0, 0], deliver=told, memory=mmap.mmap(-1, load().Fabric.shared_bytes(1)), waiting=list)
+    network.broadcast(b"first")
     with pytest.raises(LookupError, match=r"^of the one that was told$"):
         network.run(END_NS)
     assert network.run(END_NS) == "idle"
@@ -256,7 +256,7 @@ def test_an_error_in_the_meeting_before_the_first_window_ends_the_run():
 
 def shared(workers: int, work: Callable[[int, dict[str, Any]], Any]) -> list[Any]:
     """Return what each finds, in a thread of its own."""
-    way = {"told": list, "memory": mmap.mmap(-1, load().Fabric.shared_bytes(workers)), "waiting": list}
+    way = {"deliver": list, "memory": mmap.mmap(-1, load().Fabric.shared_bytes(workers)), "waiting": list}
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(lambda rank: work(rank, way), range(workers)))
 
@@ -311,7 +311,7 @@ def test_what_is_longer_than_the_memory_between_two_workers_comes_whole():
 def test_a_host_of_several_workers_does_not_inject():
     network, _, _ = build(Network(1, 1, False, (Link(0, 1, 10**9, 600),), False, ((0, 0, 5, 100, 0),), (), {}, None,
                                       {}, (), 10_000), None)
-    network.join(0, 1, [0, 0], told=list, memory=mmap.mmap(-1, load().Fabric.shared_bytes(1)), waiting=list)
+    network.join(0, 1, [0, 0], deliver=list, memory=mmap.mmap(-1, load().Fabric.shared_bytes(1)), waiting=list)
     network.at(7, lambda now: network.inject(1, 1, frame(0, 0)), host=0)
     with pytest.raises(RuntimeError, match=r"^inject from within a host's call, with several workers; .* at\(\)$"):
         network.run(END_NS)

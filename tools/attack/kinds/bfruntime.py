@@ -165,14 +165,14 @@ class BfRuntime(Attack):
     @staticmethod
     def _still_right(channel: grpc.Channel, fixed: Sequence[Any]) -> None:
         """Raise Finding if the server no longer answers valid requests correctly."""
-        made = bfruntime_pb2.WriteRequest(updates=[{"type": "INSERT_OR_MODIFY"}])
-        made.target.pipe_id = _ALL_PIPES
-        entry = made.updates[0].entity.table_entry
+        request = bfruntime_pb2.WriteRequest(updates=[{"type": "INSERT_OR_MODIFY"}])
+        request.target.pipe_id = _ALL_PIPES
+        entry = request.updates[0].entity.table_entry
         entry.table_id = next(t["id"] for t in fixed if t["name"] == "$pre.prune")
         entry.key.fields.add(field_id=1).exact.value = b"\0\1"
         entry.data.fields.add(field_id=1).int_arr_val.val.append(3)
         try:
-            channel.unary_unary(_SERVICE + "Write")(made.SerializeToString(), timeout=_CALL_S)
+            channel.unary_unary(_SERVICE + "Write")(request.SerializeToString(), timeout=_CALL_S)
         except grpc.RpcError as error:
             raise Finding(f"a request that is right is refused: {error.details()}") from None
 
@@ -208,10 +208,10 @@ def _request(program: Compiled, maker: _Maker) -> tuple[str, bytes]:
             elif how < 0.7:
                 maker.attribute(entity.table_attribute)
             elif how < 0.8:
-                found = bfruntime_pb2.TableEntry()
-                maker.entry(found)
-                entity.handle.table_id = found.table_id
-                entity.handle.key.CopyFrom(found.key)
+                entry = bfruntime_pb2.TableEntry()
+                maker.entry(entry)
+                entity.handle.table_id = entry.table_id
+                entity.handle.key.CopyFrom(entry.key)
             else:
                 maker.fill(entity)
     elif method == "SetForwardingPipelineConfig":

@@ -32,12 +32,12 @@ _WORDS: list[Json] = [
 
 def places(document: Json, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path of every value in a document."""
-    found = [path] if path else []
+    paths = [path] if path else []
     if isinstance(document, list):
         document = dict(enumerate(document))
     for key, value in document.items() if isinstance(document, dict) else ():
-        found += places(value, (*path, key))
-    return found
+        paths += places(value, (*path, key))
+    return paths
 
 
 def _at(document: Json, path: tuple[Any, ...]) -> Json:

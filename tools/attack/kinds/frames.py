@@ -84,8 +84,8 @@ class Frames(Attack):
                 raise Finding(f"{path.name}: the switch process ended: {how}: {daemon.log.read_text()[-1000:]}")
             stats = daemon.stop()
         except (AssertionError, subprocess.TimeoutExpired):
-            told = daemon.log.read_text()[-2000:] if daemon.log.exists() else ""
-            raise Finding(f"{told}{traceback.format_exc()}{path.name}: it does not end as it should") from None
+            log = daemon.log.read_text()[-2000:] if daemon.log.exists() else ""
+            raise Finding(f"{log}{traceback.format_exc()}{path.name}: it does not end as it should") from None
         finally:
             daemon.kill()
         received = sum(port["rx_packets"] for port in stats["ports"])

@@ -46,15 +46,15 @@ class _Maker(Filler):
 
     def updates(self) -> list[Message]:
         """Return updates of existing entities, mostly valid ones."""
-        made = []
+        generated = []
         for _ in range(self.rng.choice((1, 1, 3, 20))):
             update = p4runtime_pb2.Update(type=self.rng.randrange(4))
             if self.rng.random() < 0.6 and self._info.tables:
                 self._entry(update.entity.table_entry)
             else:
                 self.fill(update.entity)
-            made.append(update)
-        return made
+            generated.append(update)
+        return generated
 
     def _entry(self, entry: Message) -> None:
         rng = self.rng

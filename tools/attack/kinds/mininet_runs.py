@@ -52,16 +52,16 @@ class MininetRuns(Attack):
             env={**os.environ, "PYTHONFAULTHANDLER": "1"},
         )  # fmt: skip
         moment = time.monotonic() + rng.uniform(0, _LATEST_S)
-        found: tuple[Path, State] | None = None
+        state: tuple[Path, State] | None = None
         while time.monotonic() < moment:
-            found = self._state() or found
+            state = self._state() or state
             if process.poll() is not None:
                 raise Finding(f"it ended by itself: {process.communicate()[1]}")
             time.sleep(0.05)
         spaces = set()
         with contextlib.suppress(OSError):
-            spaces = namespaces(found[1]) if found else set()
-        what = self._strike(rng, found)
+            spaces = namespaces(state[1]) if state else set()
+        what = self._strike(rng, state)
         try:
             _, errors = process.communicate(timeout=_END_S)
         except subprocess.TimeoutExpired:
@@ -72,13 +72,13 @@ class MininetRuns(Attack):
         # The process did not handle signals yet: Python was starting, or the command line was being
         # imported.
         importing = process.returncode < 0 and ", in main\n" not in errors
-        unready = found is None and (importing or "init_import_site" in errors)
+        unready = state is None and (importing or "init_import_site" in errors)
         if not (killed or unready) and ("Traceback" in errors or process.returncode not in (1, 0)):
             raise Finding(f"{what}: exit status {process.returncode}: {errors}")
         if killed:
             subprocess.run([*MAIN, "clean"], stdout=subprocess.DEVNULL, timeout=_END_S, check=True)
-        if found is not None:
-            self._nothing_left(what, found, spaces)
+        if state is not None:
+            self._nothing_left(what, state, spaces)
         left = [str(path.relative_to(self.folder)) for path in self.folder.rglob("*")]
         if left:
             raise Finding(f"{what}: left {left}; exit status {process.returncode}: {errors}")
@@ -88,17 +88,17 @@ class MininetRuns(Attack):
         assert self._process is not None
         return next(((p, s) for p, s in runs() if s.owner.pid == self._process.pid and s.processes), None)
 
-    def _strike(self, rng: random.Random, found: tuple[Path, State] | None) -> str:
+    def _strike(self, rng: random.Random, state: tuple[Path, State] | None) -> str:
         """Signal the run itself, as people and sessions do, or one of its processes; return a description."""
         assert self._process is not None
-        if found is None or rng.random() < 0.4:
+        if state is None or rng.random() < 0.4:
             numbers = rng.choices((signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL), k=rng.choice((1, 2)))
             for number in numbers:
                 self._process.send_signal(number)
                 time.sleep(rng.uniform(0, _APART_S))
             return f"{' and '.join(number.name for number in numbers)} to the run"
         number = rng.choice((signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGSTOP))
-        victim = rng.choice(found[1].processes).find()
+        victim = rng.choice(state[1].processes).find()
         if victim is not None:
             with contextlib.suppress(psutil.NoSuchProcess):
                 name = " ".join(victim.cmdline())[-60:]
@@ -110,9 +110,9 @@ class MininetRuns(Attack):
         return "SIGTERM to the run"
 
     @staticmethod
-    def _nothing_left(what: str, found: tuple[Path, State], spaces: set[str]) -> None:
+    def _nothing_left(what: str, state: tuple[Path, State], spaces: set[str]) -> None:
         end = time.monotonic() + _END_S
-        while (left := nothing_left(*found, spaces)) and time.monotonic() < end:
+        while (left := nothing_left(*state, spaces)) and time.monotonic() < end:
             time.sleep(0.1)
         if left:
             raise Finding(f"{what}: left {left}")

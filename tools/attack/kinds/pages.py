@@ -55,8 +55,8 @@ class Pages(Attack):
         os.environ["P4CC_NATIVE"] = "0"
         os.chdir(folder)
         for arguments in ([*RUN, "--trace", "0", "--out", "good"], ["replay", "good", "--out", "replay.html"]):
-            if (made := call(arguments)).status != 0:
-                raise Finding(f"{made.command}: {made.err}")
+            if (run := call(arguments)).status != 0:
+                raise Finding(f"{run.command}: {run.err}")
         self._swept("good", "a sweep", "a variant", "5")
         good = [_Page(Path(name).read_text()) for name in ("good/report.html", "replay.html", "swept/sweep.html")]
         self._parts = {"p class", "a", "a href", "nav", "ul", "li", "details"}.union(*(page.parts for page in good))

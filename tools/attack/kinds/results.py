@@ -36,9 +36,9 @@ class Results(Attack):
         super().__init__(folder, corpus)
         os.environ["P4CC_NATIVE"] = "0"  # nothing runs long enough here to need compiled hosts
         self._good = folder / "good"
-        made = call([*RUN, "--trace", "0", "--coverage", "--out", str(self._good)])
-        if made.status != 0:
-            raise Finding(f"{made.command}: {made.err}")
+        run = call([*RUN, "--trace", "0", "--coverage", "--out", str(self._good)])
+        if run.status != 0:
+            raise Finding(f"{run.command}: {run.err}")
         (folder / "secrets").mkdir()
         self._secret = folder / "secrets" / "secret"
         self._secret.write_bytes(_SECRET)

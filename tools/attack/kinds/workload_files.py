@@ -170,9 +170,9 @@ class WorkloadFiles(Attack):
         try:
             traffic = workloads.build(kind, values, network, 1, self.folder)
         except UserError as error:
-            told = str(error)
-            if len(told) > _MOST_TOLD + 2 * len(str(self.folder)) or "\n" in told:
-                return f"not one short line: {told!r:.300}"
+            message = str(error)
+            if len(message) > _MOST_TOLD + 2 * len(str(self.folder)) or "\n" in message:
+                return f"not one short line: {message!r:.300}"
             return self._slow(before_s)
         for flow in traffic.flows:
             sound = 0 <= flow.start_ns < MAX_TIME_NS and 1 <= flow.size_bytes < MAX_SIZE_BYTES

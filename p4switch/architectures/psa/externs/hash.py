@@ -35,10 +35,10 @@ class Hash(ExternType):
         args = to.externs.call_arguments(call)
         algorithm = ALGORITHMS[to.externs.enum_argument(extern, "algo")]
         if len(args) > 1:
-            made = calculation(algorithm, args[1], call, to)
+            hashing = calculation(algorithm, args[1], call, to)
             low, size = to.externs.scalar_argument(call, 0, args[0]), to.externs.scalar_argument(call, 2, args[2])
         else:
-            made = calculation(algorithm, args[0], call, to)
+            hashing = calculation(algorithm, args[0], call, to)
             bits = min(types.width_of(to.type_of(call)) or 1, _LARGEST_BITS)
             low, size = ir.Const(0, ir.Bits(64)), ir.Const(1 << bits, ir.Bits(64))
-        return to.externs.result(call, lambda place: HashOperation(place, low, made, size, call.pos))
+        return to.externs.result(call, lambda place: HashOperation(place, low, hashing, size, call.pos))

@@ -126,12 +126,12 @@ class Checksum(ExternType):
     def _update(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
         to.externs.only_in(call, "ingress_deparser", "egress_deparser")
         data, *flags = to.externs.call_arguments(call)
-        made = calculation(INTERNET_CHECKSUM, data, call, to)
-        found = to.externs.result(call, lambda place: HashGet(place, made, 0, call.pos))
+        hashing = calculation(INTERNET_CHECKSUM, data, call, to)
+        checksum = to.externs.result(call, lambda place: HashGet(place, hashing, 0, call.pos))
         zeros_as_ones = flags[0] if flags else None
         if not isinstance(zeros_as_ones, EXPRS):
-            return found
-        assert isinstance(found, EXPRS)
-        is_zero = fold.make("==", ir.BOOL, found, fold.const(0, _WORD))
+            return checksum
+        assert isinstance(checksum, EXPRS)
+        is_zero = fold.make("==", ir.BOOL, checksum, fold.const(0, _WORD))
         wanted = fold.make("&&", ir.BOOL, zeros_as_ones, is_zero)
-        return to.copies.snapshot(fold.make("?:", _WORD, wanted, fold.const(_ONES, _WORD), found))
+        return to.copies.snapshot(fold.make("?:", _WORD, wanted, fold.const(_ONES, _WORD), checksum))

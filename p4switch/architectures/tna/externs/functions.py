@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def _numbers(call: ast.Call, to: Lowering) -> list[ir.Expr]:
     values = to.externs.call_arguments(call)
-    found = [v for v in values if isinstance(v, EXPRS)]
-    if len(found) != len(values):
+    numbers = [v for v in values if isinstance(v, EXPRS)]
+    if len(numbers) != len(values):
         raise to.error(call, "a number is expected here")
-    return found
+    return numbers
 
 
 def _first_if(op: str, call: ast.Call, to: Lowering) -> Value:

@@ -68,8 +68,8 @@ class CrcPolynomial(ExternType):
 
 
 def _polynomial(extern: ExternObject) -> ExternObject | None:
-    found = extern.args.get("poly")
-    return found if isinstance(found, ExternObject) else None
+    polynomial = extern.args.get("poly")
+    return polynomial if isinstance(polynomial, ExternObject) else None
 
 
 def algorithm_of(extern: ExternObject) -> str:
@@ -195,7 +195,7 @@ class Hash(ExternType):
             raise to.error(call, f"a hash of {bits} bits is not supported, at most {_LARGEST_BITS}")
         fill = -sum(types.width_of(field.type) or 0 for field in fields) % 8
         padding = [fold.const(0, ir.Bits(fill))] if fill else []
-        made = calculation(algorithm_of(extern), ListValue([*padding, *fields]), call, to)
+        hashing = calculation(algorithm_of(extern), ListValue([*padding, *fields]), call, to)
         polynomial = _polynomial(extern)
         width = _WIDTHS.get(algorithm.member, 64)
         if polynomial is not None:
@@ -211,7 +211,7 @@ class Hash(ExternType):
             }
             to.out.externs.append(ir.ExternInstance(extern.path, "Hash", attributes, extern.node.pos))
         place = to.externs.result(
-            call, lambda place: ConfigurableHashGet(extern.path, place, made, shift, bits, call.pos)
+            call, lambda place: ConfigurableHashGet(extern.path, place, hashing, shift, bits, call.pos)
         )
         if polynomial is not None and polynomial.number("extended") and bits > width:
             assert isinstance(place, ir.FieldRef)
@@ -302,16 +302,16 @@ def _fields(call: ast.Call, facts: Facts) -> list[tuple[str, int, bool]]:
         items = given.items
     elif isinstance(given, ast.StructExpr):
         items = [field.value for field in given.fields]
-    found: list[tuple[str, int, bool]] = []
+    fields: list[tuple[str, int, bool]] = []
     for item in (part for each in items for part in _parts(each)):
         width = types.width_of(types.strip_newtype(facts.types[item])) or 0
         literal = _literal(item, facts)
         if literal is None:
-            found.append((key_text(item, facts) or "", width, False))
+            fields.append((key_text(item, facts) or "", width, False))
         else:
             digits = hex(literal.value) if literal.base == 16 else str(literal.value)
-            found.append((f"{width}w{digits}", width, True))
-    return found
+            fields.append((f"{width}w{digits}", width, True))
+    return fields
 
 
 def _literal(node: ast.Expr, facts: Facts) -> ast.IntLiteral | None:

@@ -55,14 +55,14 @@ def cell_width(extern: ExternObject, to: Lowering) -> int:
 
 def _unpacked(raw: ir.Expr, t: types.Type) -> list[ir.Expr]:
     """Return the numbers in the cell `raw`."""
-    found, at = [], types.width_of(raw.type) or 1
+    numbers, at = [], types.width_of(raw.type) or 1
     for _, field in cell_fields(t):
         scalar = scalar_type(field)
         assert scalar is not None
         width = types.width_of(scalar) or 1
-        found.append(fold.make("cast", scalar, fold.slice_(raw, at - 1, at - width)))
+        numbers.append(fold.make("cast", scalar, fold.slice_(raw, at - 1, at - width)))
         at -= width
-    return found
+    return numbers
 
 
 def read_cell(extern: ExternObject, index: ir.Expr, call: ast.Call, to: Lowering) -> Value:
@@ -176,14 +176,14 @@ class RegisterParam(ExternType):
 
 def _register_of(param: ExternObject, schema: Schema) -> ExternObject | None:
     """Return the register used by the last action in the source that reads a parameter."""
-    found = None
+    last = None
     for action in schema.lowered.externs:
         register = action.args.get("reg")
         if isinstance(register, ExternObject) and isinstance(action.node, ast.Instantiation):
             code = (node for method in action.node.methods for node in walk(method.body, schema.facts))
             if any(isinstance(node, ast.Name) and schema.facts.decls.get(node) is param.node for node in code):
-                found = register
-    return found
+                last = register
+    return last
 
 
 @EXTERNS.register("RegisterAction")

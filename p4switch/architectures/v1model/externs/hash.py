@@ -37,17 +37,17 @@ class Hash(ir.ExternOperation):
     def emit(self, to: Statements) -> None:
         place, size = to.x.place(self.target), to.x.data(self.size)
         low = low_bits(to.em, size, 64)
-        found = C(f"{to.program.calculation(self.calculation.name)}(sw, p)", "uint64_t")
+        hash_value = C(f"{to.program.calculation(self.calculation.name)}(sw, p)", "uint64_t")
         if size.constant is None:
             modulus = to.em.temp("uint64_t", low)
-            found = cexpr.binary("%", found, f"({modulus} ? {modulus} : 1)")
+            hash_value = cexpr.binary("%", hash_value, f"({modulus} ? {modulus} : 1)")
         elif size.constant & (1 << 64) - 1 <= 1:
-            found = cexpr.literal(0)
+            hash_value = cexpr.literal(0)
         elif size.constant & size.constant - 1 == 0:
-            found = cexpr.binary("&", found, cexpr.literal((size.constant & (1 << 64) - 1) - 1))
+            hash_value = cexpr.binary("&", hash_value, cexpr.literal((size.constant & (1 << 64) - 1) - 1))
         else:
-            found = cexpr.binary("%", found, low)
-        to.store(place, cexpr.binary("+", found, to.x.low(self.base, 64)))
+            hash_value = cexpr.binary("%", hash_value, low)
+        to.store(place, cexpr.binary("+", hash_value, to.x.low(self.base, 64)))
 
     def run(self, machine: Machine) -> None:
         hashed = machine.hashed(self.calculation, ("hash", self.span))
@@ -63,9 +63,9 @@ class Hash(ir.ExternOperation):
 def calculation(algorithm: str, data: Value, call: ast.Call, to: Lowering) -> ir.Calculation:
     """Return a new calculation over `data`, an argument of `call`; `algorithm` is BMv2's name."""
     inputs = [_input(value, to) for value in to.externs.fields_of(data, call)]
-    made = ir.Calculation(f"calc_{len(to.out.calculations)}", algorithm, inputs, span=call.pos)
-    to.out.calculations.append(made)
-    return made
+    new = ir.Calculation(f"calc_{len(to.out.calculations)}", algorithm, inputs, span=call.pos)
+    to.out.calculations.append(new)
+    return new
 
 
 def _input(value: ir.Expr, to: Lowering) -> ir.Expr:
@@ -88,6 +88,6 @@ class HashFunction(ExternFunction):
         result, algorithm, base, data, modulus = to.externs.call_arguments(call)
         if not isinstance(algorithm, ir.Const):
             raise to.error(call, "the hash algorithm has to be a compile-time constant")
-        made = calculation(algorithm.member, data, call, to)
+        hashing = calculation(algorithm.member, data, call, to)
         low, size = to.externs.scalar_argument(call, 2, base), to.externs.scalar_argument(call, 4, modulus)
-        to.externs.into(call, 0, result, lambda place: Hash(place, low, made, size, call.pos))
+        to.externs.into(call, 0, result, lambda place: Hash(place, low, hashing, size, call.pos))

@@ -49,11 +49,11 @@ class RegisterRead(ir.ExternOperation):
         if cell not in machine.cells:
             register = machine.registers[self.register]
             if self.register in machine.direct:  # a cell is initialised when its entry is added
-                found = machine.number(register.initial)
+                cell_value = machine.number(register.initial)
             else:
-                found = machine.input(f"register {cell[0]} {cell[1]}", register.width)
-                machine.out.registers[cell] = found.number
-            machine.cells[cell] = found
+                cell_value = machine.input(f"register {cell[0]} {cell[1]}", register.width)
+                machine.out.registers[cell] = cell_value.number
+            machine.cells[cell] = cell_value
         machine.assign(self.target, machine.cells[cell])
 
     def fit(self, pipeline: Pipeline) -> None:
