@@ -158,13 +158,13 @@ def _parameters(suite: Suite, configs: Path) -> str:
 
 def _write_config(suite: Suite, folder: Path) -> None:
     """Write the files of a program that tests read to restart it; the switch takes no binary, so that is empty."""
-    made = folder / suite.folder.name
-    (made / _PROFILE).mkdir(parents=True)
-    (made / _PROFILE / "context.json").touch()
-    (made / _PROFILE / f"{suite.chip.family}.bin").touch()
+    target = folder / suite.folder.name
+    (target / _PROFILE).mkdir(parents=True)
+    (target / _PROFILE / "context.json").touch()
+    (target / _PROFILE / f"{suite.chip.family}.bin").touch()
     command = [
-        str(Path(sys.executable).with_name("p4cc")), "compile", str(suite.program), "-o", str(made / "bmv2.json"),
-        "--arch", suite.chip.arch, "-I", str(suite.folder.parent), "--bf-rt", str(made / "bf-rt.json"),
+        str(Path(sys.executable).with_name("p4cc")), "compile", str(suite.program), "-o", str(target / "bmv2.json"),
+        "--arch", suite.chip.arch, "-I", str(suite.folder.parent), "--bf-rt", str(target / "bf-rt.json"),
     ]  # fmt: skip
     subprocess.run(command, check=False, capture_output=True)  # the switch tells what is wrong with a program
 
@@ -217,8 +217,8 @@ def run_suite(
             except subprocess.TimeoutExpired:
                 switch.kill()
                 switch.wait()
-    found = verdicts(log.read_text(errors="replace"))
-    return Outcome(found, failure or ("" if found else "no test was run"), time.monotonic() - began)
+    results = verdicts(log.read_text(errors="replace"))
+    return Outcome(results, failure or ("" if results else "no test was run"), time.monotonic() - began)
 
 
 def verdicts(text: str) -> dict[str, str]:

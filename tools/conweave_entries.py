@@ -156,15 +156,15 @@ def _queues(ports: Iterator[int] | Sequence[int]) -> Iterator[Entry]:
         for copy, queues in _REORDER_QUEUES.items():
             for queue in queues:
                 message = flow_control_message(port, queue)
-                found = {"meta.out_port": Exact(port), f"meta.hash_qid_sample_{copy}": Exact(queue)}
+                key = {"meta.out_port": Exact(port), f"meta.hash_qid_sample_{copy}": Exact(queue)}
                 action = Action(f"get_idx_queue_occupancy_array_{copy}", {"idx": cell, "afc_msg": message})
-                yield TableEntry(f"do_get_idx_queue_occupancy_array_{copy}", found, action)
+                yield TableEntry(f"do_get_idx_queue_occupancy_array_{copy}", key, action)
                 left = {"eg_intr_md.egress_port": Exact(port), "eg_intr_md.egress_qid": Exact(queue)}
                 action = Action("get_idx_queue_occupancy_array_data_eg", {"idx": cell})
                 yield TableEntry("do_get_idx_queue_occupancy_array_data_eg", left, action)
                 action = Action("get_idx_queue_occupancy_array_ctrl_eg", {"idx": cell})
-                told = {"hdr.cwctrl.afc_msg": Exact(message)}
-                yield TableEntry("do_get_idx_queue_occupancy_array_ctrl_eg", told, action)
+                key_ctrl = {"hdr.cwctrl.afc_msg": Exact(message)}
+                yield TableEntry("do_get_idx_queue_occupancy_array_ctrl_eg", key_ctrl, action)
                 cell += 1
 
 

@@ -36,9 +36,9 @@ def link_ends(topology: Topology, name: str) -> set[str]:
     set[str]
         The node itself, the NICs of a server, and the switch in a host's NIC.
     """
-    found = {name, *(topology.hosts[nic].name for nic in topology.servers.get(name, ()))}
-    switches = map(nic_switch_name, found & topology.host_by_name.keys())
-    return found | (set(switches) & topology.switch_by_name.keys())
+    names = {name, *(topology.hosts[nic].name for nic in topology.servers.get(name, ()))}
+    switches = map(nic_switch_name, names & topology.host_by_name.keys())
+    return names | (set(switches) & topology.switch_by_name.keys())
 
 
 def with_nic_switches(topology: Topology) -> Topology:

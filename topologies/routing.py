@@ -158,12 +158,12 @@ def departures(topology: Topology, switch: str) -> Mapping[IPv4Network, bool]:
     switches = _departures(topology).get(topology.route_groups.get(switch, -1))
     if switches is None:
         return {}
-    found = {prefix: at == {switch} for prefix, at in switches.items()}
+    first = {prefix: at == {switch} for prefix, at in switches.items()}
     nodes = (there.node for there in topology.ports[switch].values())
     for host in (topology.host_by_name[node] for node in nodes if node in topology.host_by_name):
-        if not found.get(_rack_of(host), True):
-            found[IPv4Network(host.address)] = True
-    return found
+        if not first.get(_rack_of(host), True):
+            first[IPv4Network(host.address)] = True
+    return first
 
 
 def exits(topology: Topology, switch: str) -> frozenset[int]:

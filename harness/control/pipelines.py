@@ -102,11 +102,11 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
     return Pipeline(known, traced.library, draws(program.program), traced)
 
 
-def _scripted(made: Compiled, name: str, script: Path, switch: str) -> list[Message]:
+def _scripted(compiled: Compiled, name: str, script: Path, switch: str) -> list[Message]:
     """Return the updates for the entries that a script writes (`bfrt_script.updates`)."""
     from harness.control import bfrt_script  # imported here, because only scripts need BfRuntime's server and gRPC
 
-    return bfrt_script.updates(made, name, script, switch)
+    return bfrt_script.updates(compiled, name, script, switch)
 
 
 @lru_cache(maxsize=32)

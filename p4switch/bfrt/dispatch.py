@@ -123,10 +123,10 @@ class Tables:
             return [bfruntime_pb2.Entity(table_usage=usage)]
         if kind == "table_attribute":
             attribute = self._attribute(entity.table_attribute)
-            found = bfruntime_pb2.TableAttribute(table_id=entity.table_attribute.table_id)
-            getattr(found, attribute.kind).SetInParent()
-            attribute.read(getattr(found, attribute.kind))
-            return [bfruntime_pb2.Entity(table_attribute=found)]
+            reply = bfruntime_pb2.TableAttribute(table_id=entity.table_attribute.table_id)
+            getattr(reply, attribute.kind).SetInParent()
+            attribute.read(getattr(reply, attribute.kind))
+            return [bfruntime_pb2.Entity(table_attribute=reply)]
         return unimplemented(f"read: {kind or 'nothing'} is not supported")
 
     def notices(self, state: State) -> list[Notice]:
@@ -153,15 +153,15 @@ class Tables:
                     _LOG.warning("nobody is told of digest %s: %s", self._learn[ident]["name"], error.message)
         return lambda: None
 
-    def digest(self, found: Message) -> Message | None:
+    def digest(self, p4_digest: Message) -> Message | None:
         """Convert a DigestList of P4Runtime to BfRuntime; return None for a digest that `bf-rt.json` does not have."""
-        learn = self._learn.get(found.digest_id)
+        learn = self._learn.get(p4_digest.digest_id)
         if learn is None:
             return None
-        (spec,) = (d.type_spec for d in self._p4info.digests if d.preamble.id == found.digest_id)
-        made = bfruntime_pb2.DigestList(digest_id=learn["id"], list_id=found.list_id)
-        for value in found.data:
-            whole, data = p4data.decode(spec, self._p4info.type_info, value), made.data.add()
+        (spec,) = (d.type_spec for d in self._p4info.digests if d.preamble.id == p4_digest.digest_id)
+        converted = bfruntime_pb2.DigestList(digest_id=learn["id"], list_id=p4_digest.list_id)
+        for value in p4_digest.data:
+            whole, data = p4data.decode(spec, self._p4info.type_info, value), converted.data.add()
             for info in learn["fields"]:
                 length = size(width_of(info))
                 field = data.fields.add(field_id=info["id"])
@@ -170,7 +170,7 @@ class Tables:
                 else:
                     field.stream = whole[:length]
                 whole = whole[length:]
-        return made
+        return converted
 
     def _check(self, state: State) -> None:
         """Refuse to use a pipeline after another controller has set a new one."""

@@ -134,8 +134,8 @@ class Table:
             }
         )
 
-    def singleton(self, made: Json, *, mandatory: bool = False, read_only: bool = False) -> None:
-        self.data.append({"mandatory": mandatory, "read_only": read_only, "singleton": made})
+    def singleton(self, field: Json, *, mandatory: bool = False, read_only: bool = False) -> None:
+        self.data.append({"mandatory": mandatory, "read_only": read_only, "singleton": field})
 
     def one_of(self, *made: Json) -> None:
         """Add alternative data fields; an entry has one of them."""

@@ -203,31 +203,31 @@ class Schema:
         info = self._infos[table.ir.name]
         size = table.ir.size if "size" in table.decl.properties else _DEFAULT_SIZE
         annotations = [annotation(each) for each in info.preamble.annotations]
-        made = Table(self.name(table.ir.name), self.table_id(table), "MatchAction_Direct", size, annotations)
-        made.const_default = info.const_default_action_id != 0
-        self._keys(made, table, info)
+        described = Table(self.name(table.ir.name), self.table_id(table), "MatchAction_Direct", size, annotations)
+        described.const_default = info.const_default_action_id != 0
+        self._keys(described, table, info)
         if table.profile is None:
-            made.actions = self.action_specs(table)
+            described.actions = self.action_specs(table)
         for extern in (table.profile, table.counter, table.meter, *table.direct):
             kind = None if extern is None else self.lowered.architecture.extern_type(extern.decl.name)
             if extern is not None and kind is not None:
-                kind.extend(extern, made, self)
-        made.attributes.append("EntryScope")
+                kind.extend(extern, described, self)
+        described.attributes.append("EntryScope")
         masks = "@dynamic_table_key_masks(1)"
         if masks in info.preamble.annotations:
-            made.attributes.append("DynamicKeyMask")
+            described.attributes.append("DynamicKeyMask")
         if info.is_const_table:
-            made.attributes.append("ConstTable")
+            described.attributes.append("ConstTable")
         if info.idle_timeout_behavior == p4info_pb2.Table.NOTIFY_CONTROL:
-            made.operations.append("UpdateHitState")
-            made.attributes.append("IdleTimeout")
+            described.operations.append("UpdateHitState")
+            described.attributes.append("IdleTimeout")
             states = value_type("string", choices=["ENTRY_IDLE", "ENTRY_ACTIVE"])
-            made.singleton(data_field(Id.ENTRY_HIT_STATE, "$ENTRY_HIT_STATE", states))
+            described.singleton(data_field(Id.ENTRY_HIT_STATE, "$ENTRY_HIT_STATE", states))
             if "@idletime_precision(1)" not in info.preamble.annotations:
-                made.singleton(data_field(Id.ENTRY_TTL, "$ENTRY_TTL", value_type("uint32", 0)))
-        return made
+                described.singleton(data_field(Id.ENTRY_TTL, "$ENTRY_TTL", value_type("uint32", 0)))
+        return described
 
-    def _keys(self, made: Table, table: TableObject, info: Any) -> None:
+    def _keys(self, described: Table, table: TableObject, info: Any) -> None:
         declared = [key for key in table.decl.keys if key.match_kind != "selector"]
         for key, field, t in zip(declared, info.match_fields, table.key_types, strict=True):
             match = _OWN_KINDS.get(key.match_kind) or _KINDS[key.match_kind]
@@ -239,17 +239,17 @@ class Schema:
             mask = re.search(r"\s*&\s*(0x[0-9a-fA-F]+)", name) if match == "Exact" and name == field.name else None
             width = in_bytes(types.width_of(types.strip_newtype(t)) or 0)
             width |= {"mask": mask[1]} if mask else {}
-            made.key(field.id, name, width, mandatory=False, match=match, annotations=annotations)
-        if any(key["match_type"] in _ORDERED for key in made.keys):
-            made.key(Id.MATCH_PRIORITY, "$MATCH_PRIORITY", value_type("uint32"), mandatory=False)
+            described.key(field.id, name, width, mandatory=False, match=match, annotations=annotations)
+        if any(key["match_type"] in _ORDERED for key in described.keys):
+            described.key(Id.MATCH_PRIORITY, "$MATCH_PRIORITY", value_type("uint32"), mandatory=False)
 
     def _value_set(self, decl: ast.ValueSetDecl, own: str, size: int) -> None:
         annotations = self.annotations(decl.annotations)
-        made = Table(self.name(own), self.id(_VALUE_SET, own), "ParserValueSet", size, annotations)
+        table = Table(self.name(own), self.id(_VALUE_SET, own), "ParserValueSet", size, annotations)
         for number, (name, t) in enumerate(numbers(self.facts.types[decl]), 1):
-            made.key(number, name, scalar(t), mandatory=False, match="Ternary")
-        made.attributes.append("EntryScope")
-        self.tables.append(made)
+            table.key(number, name, scalar(t), mandatory=False, match="Ternary")
+        table.attributes.append("EntryScope")
+        self.tables.append(table)
 
 
 def _pipe(lowered: Lowered) -> str:

@@ -115,7 +115,7 @@ class BfRuntimeServer:
             if not self._restarts:
                 precondition(f"{action}: no client has begun to restart the program")
             self._restarts = False
-            told = _FINISHED
+            outcome = _FINISHED
         else:
             if request.action not in (_Set.BIND, _Set.VERIFY_AND_WARM_INIT_BEGIN, _BEGIN_AND_END):
                 unimplemented(f"SetForwardingPipelineConfig: {action} is not supported")
@@ -128,8 +128,8 @@ class BfRuntimeServer:
                 unimplemented(f"{action}: expected the config of the program that runs, which begins anew")
             self._begin_anew()
             self._restarts = request.action == _Set.VERIFY_AND_WARM_INIT_BEGIN
-            told = _STARTED if self._restarts else _FINISHED
-        response.set_forwarding_pipeline_config_response_type = told
+            outcome = _STARTED if self._restarts else _FINISHED
+        response.set_forwarding_pipeline_config_response_type = outcome
         self._send(request.client_id, _Response(set_forwarding_pipeline_config_response=response))
         return response
 
@@ -217,8 +217,8 @@ class BfRuntimeServer:
             raise P4RuntimeError(code_pb2.UNKNOWN, error.message, errors) from error
         response = bfruntime_pb2.WriteResponse()
         if tells or ignores:
-            told = (codes.get(place, code_pb2.OK) for place in range(len(steps)))
-            response.status.extend(bfruntime_pb2.Error(code=code) for code in told)
+            statuses = (codes.get(place, code_pb2.OK) for place in range(len(steps)))
+            response.status.extend(bfruntime_pb2.Error(code=code) for code in statuses)
         return response
 
     async def _read(self, request: Message, context: Any) -> AsyncIterator[Message]:

@@ -837,8 +837,8 @@ def replace_parts(node: Node, replace: Callable[[Node], Node]) -> None:
 def _attributes(node: Node) -> tuple[str, ...]:
     names = _ATTRIBUTES.get(type(node))
     if names is None:
-        found = (f.name for f in fields(node) if f.name != "decl" and f.type not in _PLAIN)
-        names = _ATTRIBUTES[type(node)] = tuple(found)
+        parts = (f.name for f in fields(node) if f.name != "decl" and f.type not in _PLAIN)
+        names = _ATTRIBUTES[type(node)] = tuple(parts)
     return names
 
 

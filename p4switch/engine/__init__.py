@@ -114,11 +114,11 @@ def build_traced(program: ir.Program) -> Traced:
     return Traced(_build(pipeline, *_TRACED), pipeline.program, pipeline.control)
 
 
-def _build(made: Generated, *more: str) -> Path:
+def _build(pipeline: Generated, *more: str) -> Path:
     # Compilers clear a packet by a slow instruction; a call of memset makes whole pipelines an eighth faster.
     flags = [abi_flag(), "-Wno-unused", "-fno-builtin-memset", *more]
-    headers = [*PIPELINE_HEADERS, *made.program.path.headers]
-    return native.build_text(made.program.nodes.name, made.text, headers=headers, flags=flags)
+    headers = [*PIPELINE_HEADERS, *pipeline.program.path.headers]
+    return native.build_text(pipeline.program.nodes.name, pipeline.text, headers=headers, flags=flags)
 
 
 def __getattr__(name: str) -> Any:

@@ -106,8 +106,8 @@ def roles(cls: type) -> tuple[tuple[str, Operand], ...]:
 
     Raises TypeError if one has none. A class that is not a dataclass, or not yet, has no attributes.
     """
-    found: dict[str, dataclasses.Field[Any]] = getattr(cls, "__dataclass_fields__", {})
-    lacking = [name for name, f in found.items() if name != "span" and _ROLE not in f.metadata]
+    attributes: dict[str, dataclasses.Field[Any]] = getattr(cls, "__dataclass_fields__", {})
+    lacking = [name for name, f in attributes.items() if name != "span" and _ROLE not in f.metadata]
     if lacking:
         raise TypeError(f"class {cls.__name__} has no role for {', '.join(lacking)}")
-    return tuple((name, f.metadata[_ROLE]) for name, f in found.items() if name != "span")
+    return tuple((name, f.metadata[_ROLE]) for name, f in attributes.items() if name != "span")

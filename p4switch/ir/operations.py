@@ -346,8 +346,8 @@ class ExternOperation(Operation, abstract=True):
 
         Raises JsonError for arguments that it does not take.
         """
-        made: Callable[..., ExternOperation] = cls
-        return made(*(operand.take(arguments) for _, operand in cls._roles if operand.take), span=arguments.span)
+        construct: Callable[..., ExternOperation] = cls
+        return construct(*(operand.take(arguments) for _, operand in cls._roles if operand.take), span=arguments.span)
 
     def stored(self, register: str) -> ExternOperation:
         """Return a read of the register's first cell in place of a random draw.

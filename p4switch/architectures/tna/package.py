@@ -166,11 +166,11 @@ class TnaSwitch(Package):
             if isinstance(node, ast.Call) and schema.facts.bindings[node].method == "port_metadata_unpack":
                 unpacked = schema.facts.types[node]
         if unpacked is None:
-            made = data_field(Id.PORT_METADATA_DEFAULT_FIELD, "$DEFAULT_FIELD", in_bytes(self.resubmit_bits))
-            table.singleton(made)
+            field = data_field(Id.PORT_METADATA_DEFAULT_FIELD, "$DEFAULT_FIELD", in_bytes(self.resubmit_bits))
+            table.singleton(field)
         else:
-            for made in schema.fields(unpacked):
-                table.singleton(made, mandatory=True)
+            for field in schema.fields(unpacked):
+                table.singleton(field, mandatory=True)
         schema.tables.append(table)
 
     @staticmethod

@@ -37,13 +37,13 @@ class ActionTable(Table):
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
         """Write a member."""
         ident = to_p4(self._index(entry))
-        made = p4runtime_pb2.ActionProfileMember(action_profile_id=self._profile, member_id=ident)
+        member = p4runtime_pb2.ActionProfileMember(action_profile_id=self._profile, member_id=ident)
         if kind == _Update.DELETE:
-            return write_p4(state, P4Update.DELETE, "action_profile_member", made)
+            return write_p4(state, P4Update.DELETE, "action_profile_member", member)
         given = self._given(entry.data, self._actions.fields(entry.data.action_id))
-        made.action.CopyFrom(self._actions.decode(entry.data.action_id, given))
+        member.action.CopyFrom(self._actions.decode(entry.data.action_id, given))
         exists = kind == _Update.MODIFY or (kind == _Update.INSERT_OR_MODIFY and bool(self._members(state, ident)))
-        return write_p4(state, P4Update.MODIFY if exists else P4Update.INSERT, "action_profile_member", made)
+        return write_p4(state, P4Update.MODIFY if exists else P4Update.INSERT, "action_profile_member", member)
 
     def clear(self, state: State) -> Undo:
         """Delete all members."""
@@ -52,9 +52,9 @@ class ActionTable(Table):
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return members."""
         keyed = entry.WhichOneof("value") == "key"
-        found = []
+        entries = []
         for member in self._members(state, to_p4(self._index(entry)) if keyed else 0):
-            made = self._entry(from_p4(member.member_id))
-            self._actions.encode(member.action, made.data)
-            found.append(made)
-        return found
+            reply = self._entry(from_p4(member.member_id))
+            self._actions.encode(member.action, reply.data)
+            entries.append(reply)
+        return entries

@@ -151,11 +151,11 @@ class Table(ABC):
         unknown = [f.field_id for f in entry.data.fields if f.field_id not in self.data_ids()]
         if unknown:
             invalid(f"{self.name}: no data field has the id {unknown[0]}")
-        found = self._with_action(entry, self.find(self._by_key(entry), state))
+        entries = self._with_action(entry, self.find(self._by_key(entry), state))
         if self._counts and not entry.is_default_entry:
-            (self._know_read if flags.from_hw else self._as_known)(found)
+            (self._know_read if flags.from_hw else self._as_known)(entries)
         wanted = {f.field_id for f in entry.data.fields}
-        for each in found:
+        for each in entries:
             each.is_default_entry = entry.is_default_entry
             if flags.key_only:
                 each.ClearField("data")
@@ -165,18 +165,18 @@ class Table(ABC):
                 kept = [f for f in each.data.fields if f.field_id in wanted]
                 del each.data.fields[:]
                 each.data.fields.extend(kept)
-        if not found and value is not None:
+        if not entries and value is not None:
             not_found(f"{self.name}: the entry does not exist")
-        return found
+        return entries
 
-    def _with_action(self, query: Message, found: list[Message]) -> list[Message]:
+    def _with_action(self, query: Message, entries: list[Message]) -> list[Message]:
         """Return the entries that have the action of a query, if it has one.
 
         Raises P4RuntimeError (INVALID_ARGUMENT) if a single requested entry has another action.
         """
         action = query.data.action_id
-        kept = [each for each in found if action in (0, each.data.action_id)]
-        if found and not kept and query.WhichOneof("value") is not None:
+        kept = [each for each in entries if action in (0, each.data.action_id)]
+        if entries and not kept and query.WhichOneof("value") is not None:
             invalid(f"{self.name}: the entry has another action than {action}")
         return kept
 
@@ -222,16 +222,16 @@ class Table(ABC):
 
         return undo
 
-    def _know_read(self, found: Sequence[Message]) -> None:
+    def _know_read(self, entries: Sequence[Message]) -> None:
         """Note the present counts of entries."""
-        for each in found:
+        for each in entries:
             if each.HasField("key"):
                 key = each.key.SerializeToString(deterministic=True)
                 self._known[key] = {f.field_id: f.stream for f in each.data.fields if f.field_id in self._counts}
 
-    def _as_known(self, found: Sequence[Message]) -> None:
+    def _as_known(self, entries: Sequence[Message]) -> None:
         """Replace the counts in entries by those last read or written, or by 0 if there are none."""
-        for each in found:
+        for each in entries:
             known = self._known.get(each.key.SerializeToString(deterministic=True), {})
             for field in each.data.fields:
                 if field.field_id in self._counts:
@@ -239,30 +239,30 @@ class Table(ABC):
 
     def handle(self, key: Message, state: State) -> int:
         """Return the handle of an entry: of its key, as long as the program runs. Raises P4RuntimeError (NOT_FOUND)."""
-        found = self.find(bfruntime_pb2.TableEntry(table_id=self.id, key=key), state)
-        if not found:
+        entries = self.find(bfruntime_pb2.TableEntry(table_id=self.id, key=key), state)
+        if not entries:
             not_found(f"{self.name}: the entry does not exist")
-        whole = found[0].key.SerializeToString(deterministic=True)
+        whole = entries[0].key.SerializeToString(deterministic=True)
         if whole not in self._handles:
             self._handles[whole] = _DEFAULT_ENTRY + 1 + len(self._handles)
-            self._keys_of[self._handles[whole]] = found[0].key
+            self._keys_of[self._handles[whole]] = entries[0].key
         return self._handles[whole]
 
     def _by_key(self, entry: Message) -> Message:
         """Return a query with its handle replaced by the key. Raises P4RuntimeError (NOT_FOUND)."""
         if entry.WhichOneof("value") != "handle_id":
             return entry
-        made = bfruntime_pb2.TableEntry()
-        made.CopyFrom(entry)
+        query = bfruntime_pb2.TableEntry()
+        query.CopyFrom(entry)
         if entry.handle_id == _DEFAULT_ENTRY:
-            made.ClearField("handle_id")
-            made.is_default_entry = True
-            return made
+            query.ClearField("handle_id")
+            query.is_default_entry = True
+            return query
         key = self._keys_of.get(entry.handle_id)
         if key is None:
             not_found(f"{self.name}: no entry has the handle {entry.handle_id}")
-        made.key.CopyFrom(key)
-        return made
+        query.key.CopyFrom(key)
+        return query
 
     def data_ids(self) -> set[int]:
         """Return the ids of all data fields."""
@@ -305,12 +305,12 @@ class Table(ABC):
 
     def _entry(self, index: int | None = None) -> Message:
         """Return a new entry whose key is a number."""
-        made = bfruntime_pb2.TableEntry(table_id=self.id)
-        made.data.SetInParent()
+        entry = bfruntime_pb2.TableEntry(table_id=self.id)
+        entry.data.SetInParent()
         if index is not None:
             (info,) = self._info["key"]
-            made.key.fields.add(field_id=info["id"]).exact.value = index.to_bytes(size(width_of(info)), "big")
-        return made
+            entry.key.fields.add(field_id=info["id"]).exact.value = index.to_bytes(size(width_of(info)), "big")
+        return entry
 
     def _put(self, data: Message, ident: int, value: int) -> None:
         encode(data, self._data[ident], value)
@@ -335,10 +335,10 @@ class Table(ABC):
 
     def _put_rates(self, into: Message, config: Message | None, state: State) -> None:
         """Put rates and bursts into data; without a limit they are the largest that the chip's meters have."""
-        found = self._rate_fields()
-        if found is None:
+        fields = self._rate_fields()
+        if fields is None:
             return
-        unit, ids = found
+        unit, ids = fields
         rate = _MOST_A_CYCLE * ARCHITECTURES.find(state.pipeline.p4info.pkg_info.arch).clock_hz
         largest = {"cir": rate, "pir": rate, "cburst": _MOST_BURST, "pburst": _MOST_BURST}
         for ident, (name, most) in zip(ids, largest.items(), strict=True):
@@ -347,10 +347,10 @@ class Table(ABC):
 
     def _take_rates(self, given: Mapping[int, Message], into: Message) -> bool:
         """Set the rates and bursts that are given, and return whether there are any."""
-        found = self._rate_fields()
-        if found is None or not any(ident in given for ident in found[1]):
+        fields = self._rate_fields()
+        if fields is None or not any(ident in given for ident in fields[1]):
             return False
-        unit, ids = found
+        unit, ids = fields
         for ident, name in zip(ids, ("cir", "pir", "cburst", "pburst"), strict=True):
             if ident in given:
                 setattr(into, name, min(self._number(given[ident], self._data[ident]) * unit, MOST))

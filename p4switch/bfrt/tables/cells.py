@@ -70,9 +70,9 @@ class Cells(AnyPipe):
         return [self._encoded(cell, state, cell.index.index) for cell in cells]
 
     def _encoded(self, cell: Message, state: State, index: int | None) -> Message:
-        made = self._entry(index)
-        self.put(cell, made.data, state)
-        return made
+        entry = self._entry(index)
+        self.put(cell, entry.data, state)
+        return entry
 
     def usage(self, state: State) -> int:
         """Return the size, because cells always exist."""

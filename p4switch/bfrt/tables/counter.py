@@ -36,6 +36,6 @@ class CounterTable(Cells):
 
     def clear(self, state: State) -> Undo:
         """Set all counts to 0."""
-        made = self.bare()
-        made.data.SetInParent()
-        return write_p4(state, P4Update.MODIFY, self.entity, made)
+        zero = self.bare()
+        zero.data.SetInParent()
+        return write_p4(state, P4Update.MODIFY, self.entity, zero)

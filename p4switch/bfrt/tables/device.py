@@ -36,16 +36,16 @@ class DeviceTable(Table):
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
         """Set fields, or restore all initial values (RESET, DELETE)."""
-        made: dict[int, bool] = {}
+        values: dict[int, bool] = {}
         if kind == _Update.MODIFY:
-            made.update(self._values)
+            values.update(self._values)
             for ident, field in self._given(entry.data, self._data).items():
                 if ident in self._fixed:
                     invalid(f"{self.name}: {self._data[ident]['name']} is read-only")
-                made[ident] = bool(self._number(field, self._data[ident]))
+                values[ident] = bool(self._number(field, self._data[ident]))
         elif kind not in (_Update.RESET, _Update.DELETE):
             unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
-        old, self._values = self._values, made
+        old, self._values = self._values, values
 
         def undo() -> None:
             self._values = old
@@ -62,14 +62,14 @@ class DeviceTable(Table):
 
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return the default entry."""
-        made = self._entry()
-        made.is_default_entry = True
+        reply = self._entry()
+        reply.is_default_entry = True
         for ident, info in self._data.items():
             value = self._values.get(ident, info["type"]["default_value"])
             if info["type"]["type"] == "string":
-                made.data.fields.add(field_id=ident, str_val=value)
+                reply.data.fields.add(field_id=ident, str_val=value)
             elif info["repeated"]:
-                made.data.fields.add(field_id=ident).int_arr_val.val.extend(value)
+                reply.data.fields.add(field_id=ident).int_arr_val.val.extend(value)
             else:
-                self._put(made.data, ident, value)
-        return [made]
+                self._put(reply.data, ident, value)
+        return [reply]

@@ -39,9 +39,9 @@ def _one(kind: str, message: Message) -> Message:
 
 def read_p4(state: State, kind: str, message: Message) -> list[Message]:
     """Return the entities that a query of P4Runtime selects."""
-    found: list[Message] = []
-    state.collect(state.read(_one(kind, message)), found)
-    return [getattr(each, kind) for each in found]
+    entities: list[Message] = []
+    state.collect(state.read(_one(kind, message)), entities)
+    return [getattr(each, kind) for each in entities]
 
 
 def write_p4(state: State, how: int, kind: str, *messages: Message) -> Undo:

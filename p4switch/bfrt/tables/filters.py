@@ -46,9 +46,9 @@ class Filter(ABC):
         self._named = {info["name"].removeprefix(self.prefix): info for info in self.infos.values()}
 
     def _kind(self, state: State) -> type[ExternType]:
-        found = ARCHITECTURES.find(state.pipeline.p4info.pkg_info.arch).extern_type(self.extern)
-        assert found is not None
-        return type(found)
+        extern_type = ARCHITECTURES.find(state.pipeline.p4info.pkg_info.arch).extern_type(self.extern)
+        assert extern_type is not None
+        return type(extern_type)
 
     def cell(self, name: str, index: int, state: State) -> dict[str, int]:
         """Return the members of a cell of the object `name`."""
@@ -178,12 +178,12 @@ class FilterTable(AnyPipe):
         if entry.is_default_entry:
             unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
         keyed = entry.WhichOneof("value") == "key"
-        found = []
+        entries = []
         for index in [self._checked(self._index(entry))] if keyed else range(self.usage()):
-            made = self._entry(index)
-            self._fields.put(self._object, index, made.data, state)
-            found.append(made)
-        return found
+            reply = self._entry(index)
+            self._fields.put(self._object, index, reply.data, state)
+            entries.append(reply)
+        return entries
 
     def usage(self, state: State | None = None) -> int:
         """Return the number of cells."""

@@ -57,18 +57,18 @@ class FixedTable(Table):
 
     def _told(self, index: int, **fields: int | Iterable[int]) -> Message:
         """Return an entry with the given fields by name."""
-        made = self._entry(index)
+        entry = self._entry(index)
         for name, value in fields.items():
             info = self._field(name)
             if isinstance(value, int):
-                self._put(made.data, info["id"], value)
+                self._put(entry.data, info["id"], value)
                 continue
-            field = made.data.fields.add(field_id=info["id"])
+            field = entry.data.fields.add(field_id=info["id"])
             if info["type"]["type"] == "bool":
                 field.bool_arr_val.val.extend(map(bool, value))
             else:
                 field.int_arr_val.val.extend(value)
-        return made
+        return entry
 
     def _check_exists(self, kind: int, there: bool) -> None:
         """Refuse to add an existing entry, and to change a missing one."""

@@ -106,7 +106,7 @@ def _in_order(slices: Sequence[tuple[int, int, int]], table: str) -> list[_Slice
     Raises P4RuntimeError (INVALID_ARGUMENT) for slices that overlap, and for more than two that share a place or two
     that differ in length.
     """
-    made: list[_Slice] = []
+    placed: list[_Slice] = []
     at = 0
     for (start, length, _), (following, *_) in itertools.pairwise(sorted(slices)):
         if start + length > following:
@@ -117,11 +117,11 @@ def _in_order(slices: Sequence[tuple[int, int, int]], table: str) -> list[_Slice
         lengths = sorted({each.length for each in shared})
         if len(shared) > 2 or len(lengths) > 1:
             invalid(f"{table}: {len(shared)} slices with order {order}, of {lengths} bits; expected two of one length")
-        made += shared
+        placed += shared
         at += lengths[0]
-    if len(made) > MOST_SLICES:
-        invalid(f"{table}: {len(made)} slices; expected at most {MOST_SLICES}")
-    return made
+    if len(placed) > MOST_SLICES:
+        invalid(f"{table}: {len(placed)} slices; expected at most {MOST_SLICES}")
+    return placed
 
 
 def _of_slices(slices: Sequence[_Slice]) -> dict[str, int]:
@@ -174,10 +174,10 @@ class HashTable(AnyPipe):
         return self.name.partition(".")[2].rpartition(".")[0]
 
     def _program(self, state: State) -> _Program:
-        found = next((each for each in state.pipeline.program.externs if each.name == self._hash), None)
-        if found is None:
+        instance = next((each for each in state.pipeline.program.externs if each.name == self._hash), None)
+        if instance is None:
             unimplemented(f"{self.name}: a hash that is the identity in the program cannot be configured")
-        return _Program.of(found)
+        return _Program.of(instance)
 
     def _cell(self, state: State) -> dict[str, int]:
         """Return the members of the cell; they are those of the program's own hash if it is not configured."""
@@ -237,10 +237,10 @@ class HashTable(AnyPipe):
         """Return the default entry."""
         if not entry.is_default_entry:
             return []
-        made = self._entry()
-        made.is_default_entry = True
-        self._put_members(self._cell(state), made.data, state)
-        return [made]
+        reply = self._entry()
+        reply.is_default_entry = True
+        self._put_members(self._cell(state), reply.data, state)
+        return [reply]
 
 
 @TABLE_KINDS.register("DynHashAlgorithm")
@@ -332,11 +332,11 @@ class ConfigureTable(HashTable):
     def _offsets(self, state: State) -> dict[int, int]:
         """Return the first bit of each field in the input, which has zeros in front of them."""
         at = self._program(state).bits - sum(self._widths.values())
-        found = {}
+        offsets = {}
         for ident, width in self._widths.items():
-            found[ident] = at
+            offsets[ident] = at
             at += width
-        return found
+        return offsets
 
     def _initial(self, state: State) -> dict[str, int]:
         return self._all_fields(state)
@@ -371,14 +371,14 @@ class ConfigureTable(HashTable):
         slices = [_Slice.of(cell["slices"] >> 64 * at & _MOST) for at in range(cell["count"])]
         for place, (ident, offset) in enumerate(self._offsets(state).items(), 1):
             width = self._widths[ident]
-            found = [(offset + width - s.start - s.length, s.length, s.order) for s in slices
+            parts = [(offset + width - s.start - s.length, s.length, s.order) for s in slices
                      if offset <= s.start < offset + width]  # fmt: skip
             if slices[:1] and slices[0].order == _UNORDERED:
-                found = [(0, width, place)]
-            if found:
+                parts = [(0, width, place)]
+            if parts:
                 field = data.fields.add(field_id=ident)
                 infos = _parts(self._data[ident])
-                for first, length, order in found:
+                for first, length, order in parts:
                     container = field.container_arr_val.container.add()
                     for name, value in (("start_bit", first), ("length", length), ("order", order)):
                         container.val.add(field_id=infos[name]["id"], stream=value.to_bytes(8, "big"))
@@ -417,10 +417,10 @@ class ComputeTable(HashTable):
                     unimplemented(f"{self.name}: fields that the program concatenates with constants are not supported")
                 value = number(given.get(info["id"], bytes(size(width))), width, f"{self.name}: {info['name']}")
             bits, whole = bits + width, whole << width | value
-        made = bfruntime_pb2.TableEntry(table_id=self.id, key=entry.key)
-        found = hash_of(self._cell(state), whole, bits, program.result_bits) & program.used
-        self._put(made.data, Id.HASH_VALUE, found)
-        return [made]
+        reply = bfruntime_pb2.TableEntry(table_id=self.id, key=entry.key)
+        hash_value = hash_of(self._cell(state), whole, bits, program.result_bits) & program.used
+        self._put(reply.data, Id.HASH_VALUE, hash_value)
+        return [reply]
 
 
 def hash_of(cell: Mapping[str, int], fields: int, bits: int, result_bits: int) -> int:

@@ -73,29 +73,29 @@ class MatchTable(Table):
         matches, query.priority = self.keys.decode(key)
         query.match.extend(matches)
         wanted = {m.field_id: m for m in matches}
-        found = read_p4(state, "table_entry", query)
-        return next((e for e in found if {m.field_id: m for m in e.match} == wanted), None)
+        entries = read_p4(state, "table_entry", query)
+        return next((e for e in entries if {m.field_id: m for m in e.match} == wanted), None)
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
         """Write an entry; MODIFY keeps fields that are not given."""
         if kind == _Update.DELETE:
-            made = p4runtime_pb2.TableEntry(table_id=self.table_id)
-            matches, made.priority = self.keys.decode(entry.key)
-            made.match.extend(matches)
-            return write_p4(state, P4Update.DELETE, "table_entry", made)
+            p4_entry = p4runtime_pb2.TableEntry(table_id=self.table_id)
+            matches, p4_entry.priority = self.keys.decode(entry.key)
+            p4_entry.match.extend(matches)
+            return write_p4(state, P4Update.DELETE, "table_entry", p4_entry)
         old = None if kind == _Update.INSERT else self._found(entry.key, state)
         if old is None and kind == _Update.MODIFY:
             not_found(f"{self.name}: the entry does not exist")
-        made = self._made(entry, old, state)
+        p4_entry = self._made(entry, old, state)
 
         def steps() -> Iterator[Undo]:
-            yield write_p4(state, P4Update.INSERT if old is None else P4Update.MODIFY, "table_entry", made)
+            yield write_p4(state, P4Update.INSERT if old is None else P4Update.MODIFY, "table_entry", p4_entry)
             if self._direct:
-                found = state.tables.find(made)
-                assert found is not None
-                yield self._direct.change(found[1].handle, {f.field_id: f for f in entry.data.fields}, state)
+                stored = state.tables.find(p4_entry)
+                assert stored is not None
+                yield self._direct.change(stored[1].handle, {f.field_id: f for f in entry.data.fields}, state)
             if self._idle is not None:
-                yield self._set_age(self._idle, made, entry, state, is_new=old is None)
+                yield self._set_age(self._idle, p4_entry, entry, state, is_new=old is None)
 
         return in_turn(steps())
 
@@ -108,28 +108,28 @@ class MatchTable(Table):
 
     @property
     def _idle(self) -> IdleTimeout | None:
-        found = self.attributes.get(IdleTimeout.kind)
-        return found if isinstance(found, IdleTimeout) else None
+        attribute = self.attributes.get(IdleTimeout.kind)
+        return attribute if isinstance(attribute, IdleTimeout) else None
 
-    def _set_age(self, idle: IdleTimeout, made: Message, entry: Message, state: State, *, is_new: bool) -> Undo:
+    def _set_age(self, idle: IdleTimeout, p4_entry: Message, entry: Message, state: State, *, is_new: bool) -> Undo:
         """Restart the aging of an entry that was written, if the write asks for it."""
-        found = state.tables.find(made)
-        assert found is not None
+        stored = state.tables.find(p4_entry)
+        assert stored is not None
         given = {field.field_id: field for field in entry.data.fields}
         hit_state = None
         if Id.ENTRY_HIT_STATE in given:
             hit_state = self._number(given[Id.ENTRY_HIT_STATE], self._data[Id.ENTRY_HIT_STATE])
         begins = is_new or Id.ENTRY_TTL in given or entry.table_flags.reset_ttl
-        hit_ns = state.tables.hit_ns(self.table_id, found[1])
-        return idle.set_entry(*found, begins=begins, hit_state=hit_state, hit_ns=hit_ns)
+        hit_ns = state.tables.hit_ns(self.table_id, stored[1])
+        return idle.set_entry(*stored, begins=begins, hit_state=hit_state, hit_ns=hit_ns)
 
     def _put_ages(
-        self, found: Sequence[Message], made: Sequence[Message], state: State, *, from_hw: bool
+        self, p4_entries: Sequence[Message], entries: Sequence[Message], state: State, *, from_hw: bool
     ) -> Iterator[None]:
         """Put the remaining time and the hit state of entries into them."""
         idle = self._idle
         assert idle is not None
-        for p4_entry, into in zip(found, made, strict=True):
+        for p4_entry, into in zip(p4_entries, entries, strict=True):
             there = state.tables.find(p4_entry)
             if there is not None:  # packets do not delete entries, but other controllers may
                 hit_ns = state.tables.hit_ns(self.table_id, there[1])
@@ -138,9 +138,9 @@ class MatchTable(Table):
                     self._put(into.data, Id.ENTRY_TTL, idle.left_ms(*there))
             yield None
 
-    def _put_cells(self, found: Sequence[Message], made: Sequence[Message], state: State) -> Iterator[None]:
+    def _put_cells(self, p4_entries: Sequence[Message], entries: Sequence[Message], state: State) -> Iterator[None]:
         """Put the cells of direct objects into entries."""
-        for p4_entry, into in zip(found, made, strict=True):
+        for p4_entry, into in zip(p4_entries, entries, strict=True):
             there = state.tables.find(p4_entry)
             if there is not None:  # other controllers may delete entries meanwhile
                 self._direct.put(there[1].handle, into.data, state)
@@ -161,48 +161,48 @@ class MatchTable(Table):
 
     def _made(self, entry: Message, old: Message | None, state: State) -> Message:
         """Return the P4Runtime entry to be written."""
-        made = p4runtime_pb2.TableEntry(table_id=self.table_id)
-        matches, made.priority = self.keys.decode(entry.key)
-        made.match.extend(matches)
+        p4_entry = p4runtime_pb2.TableEntry(table_id=self.table_id)
+        matches, p4_entry.priority = self.keys.decode(entry.key)
+        p4_entry.match.extend(matches)
         given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
-        self._take_target(entry.data.action_id, given, made, state, old)
-        if old is None and not made.HasField("action"):
+        self._take_target(entry.data.action_id, given, p4_entry, state, old)
+        if old is None and not p4_entry.HasField("action"):
             invalid(f"{self.name}: the action is missing")
         counter = p4runtime_pb2.CounterData()
         if old is not None:
             counter.CopyFrom(old.counter_data)
-            made.metadata, made.controller_metadata = old.metadata, old.controller_metadata
-            made.idle_timeout_ns = old.idle_timeout_ns
+            p4_entry.metadata, p4_entry.controller_metadata = old.metadata, old.controller_metadata
+            p4_entry.idle_timeout_ns = old.idle_timeout_ns
         if Id.ENTRY_TTL in given:
-            made.idle_timeout_ns = self._number(given[Id.ENTRY_TTL], self._data[Id.ENTRY_TTL]) * NS_A_MS
+            p4_entry.idle_timeout_ns = self._number(given[Id.ENTRY_TTL], self._data[Id.ENTRY_TTL]) * NS_A_MS
         if self._take_counts(given, counter):
-            made.counter_data.CopyFrom(counter)
+            p4_entry.counter_data.CopyFrom(counter)
         had = old is not None and old.HasField("meter_config")
         config = old.meter_config if old is not None and had else no_limits()
         if self._take_rates(given, config) or had:
-            made.meter_config.CopyFrom(config)
-        return made
+            p4_entry.meter_config.CopyFrom(config)
+        return p4_entry
 
     def _take_target(
-        self, action_id: int, given: Mapping[int, Message], made: Message, state: State, old: Message | None = None
+        self, action_id: int, given: Mapping[int, Message], p4_entry: Message, state: State, old: Message | None = None
     ) -> None:
         member, group = given.get(Id.ACTION_MEMBER_ID), given.get(Id.SELECTOR_GROUP_ID)
         if member is not None and group is not None:
             invalid(f"{self.name}: expected $ACTION_MEMBER_ID or $SELECTOR_GROUP_ID, not both")
         if member is not None:
-            made.action.action_profile_member_id = to_p4(self._number(member, self._data[Id.ACTION_MEMBER_ID]))
+            p4_entry.action.action_profile_member_id = to_p4(self._number(member, self._data[Id.ACTION_MEMBER_ID]))
         elif group is not None:
             ident = to_p4(self._number(group, self._data[Id.SELECTOR_GROUP_ID]))
             if state.tables.is_without_members(self.table_id, ident):
                 precondition(f"{self.name}: $SELECTOR_GROUP_ID {from_p4(ident)} has no active member")
-            made.action.action_profile_group_id = ident
+            p4_entry.action.action_profile_group_id = ident
         elif action_id:
             before = old.action.action if old is not None else None
-            made.action.action.CopyFrom(self._actions.decode(action_id, given, before))
+            p4_entry.action.action.CopyFrom(self._actions.decode(action_id, given, before))
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
         """Set the default action, member or group, or restore that of the program (RESET, DELETE)."""
-        made = p4runtime_pb2.TableEntry(table_id=self.table_id, is_default_action=True)
+        p4_entry = p4runtime_pb2.TableEntry(table_id=self.table_id, is_default_action=True)
         given: dict[int, Message] = {}
         if kind in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
             given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
@@ -212,12 +212,12 @@ class MatchTable(Table):
             refused = [self._data[ident]["name"] for ident in given if ident in self._data and ident not in taken]
             if refused:
                 unimplemented(f"{self.name}: {refused[0]} of the default entry is not supported")
-            self._take_target(entry.data.action_id, given, made, state)
-            if not made.HasField("action"):
+            self._take_target(entry.data.action_id, given, p4_entry, state)
+            if not p4_entry.HasField("action"):
                 invalid(f"{self.name}: the action is missing")
             config = no_limits()
             if self._take_rates(given, config):
-                made.meter_config.CopyFrom(config)
+                p4_entry.meter_config.CopyFrom(config)
         elif kind not in (_Update.RESET, _Update.DELETE):
             unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
         elif self._info["has_const_default_action"]:
@@ -225,10 +225,10 @@ class MatchTable(Table):
 
         def steps() -> Iterator[Undo]:
             if self._is_indirect:
-                action = made.action if made.HasField("action") else None
+                action = p4_entry.action if p4_entry.HasField("action") else None
                 yield state.tables.write_indirect_default(self.table_id, action)
             else:
-                yield write_p4(state, P4Update.MODIFY, "table_entry", made)
+                yield write_p4(state, P4Update.MODIFY, "table_entry", p4_entry)
             if self._direct:
                 yield self._direct.change(None, given, state)
 
@@ -237,8 +237,8 @@ class MatchTable(Table):
     def clear(self, state: State) -> Undo:
         """Delete all entries except those of the program."""
         query = p4runtime_pb2.TableEntry(table_id=self.table_id)
-        found = [e for e in read_p4(state, "table_entry", query) if not e.is_const]
-        keys = [p4runtime_pb2.TableEntry(table_id=e.table_id, match=e.match, priority=e.priority) for e in found]
+        removable = [e for e in read_p4(state, "table_entry", query) if not e.is_const]
+        keys = [p4runtime_pb2.TableEntry(table_id=e.table_id, match=e.match, priority=e.priority) for e in removable]
         return write_p4(state, P4Update.DELETE, "table_entry", *keys)
 
     def find(self, entry: Message, state: State) -> list[Message]:
@@ -252,33 +252,33 @@ class MatchTable(Table):
             return defaults
         if entry.WhichOneof("value") == "key":
             one = self._found(entry.key, state)
-            found = [] if one is None else [one]
+            p4_entries = [] if one is None else [one]
         else:
-            found = read_p4(state, "table_entry", self._query())
-        made = [self._encoded(each, state) for each in found]
+            p4_entries = read_p4(state, "table_entry", self._query())
+        entries = [self._encoded(each, state) for each in p4_entries]
         if self._direct:
-            state.collect(self._put_cells(found, made, state), [])
+            state.collect(self._put_cells(p4_entries, entries, state), [])
         if self._idle is not None:
-            state.collect(self._put_ages(found, made, state, from_hw=entry.table_flags.from_hw), [])
-        return made
+            state.collect(self._put_ages(p4_entries, entries, state, from_hw=entry.table_flags.from_hw), [])
+        return entries
 
-    def _encoded(self, found: Message, state: State) -> Message:
-        made = self._entry()
-        made.is_default_entry = found.is_default_action
-        if not found.is_default_action:
-            made.key.CopyFrom(self.keys.encode(found.match, found.priority))
-        kind = found.action.WhichOneof("type")
+    def _encoded(self, p4_entry: Message, state: State) -> Message:
+        entry = self._entry()
+        entry.is_default_entry = p4_entry.is_default_action
+        if not p4_entry.is_default_action:
+            entry.key.CopyFrom(self.keys.encode(p4_entry.match, p4_entry.priority))
+        kind = p4_entry.action.WhichOneof("type")
         if kind == "action":
             if self._actions.specs:
-                self._actions.encode(found.action.action, made.data)
+                self._actions.encode(p4_entry.action.action, entry.data)
         elif kind == "action_profile_member_id":
-            self._put(made.data, Id.ACTION_MEMBER_ID, from_p4(found.action.action_profile_member_id))
+            self._put(entry.data, Id.ACTION_MEMBER_ID, from_p4(p4_entry.action.action_profile_member_id))
         elif kind == "action_profile_group_id":
-            self._put(made.data, Id.SELECTOR_GROUP_ID, from_p4(found.action.action_profile_group_id))
+            self._put(entry.data, Id.SELECTOR_GROUP_ID, from_p4(p4_entry.action.action_profile_group_id))
         elif kind is not None:
             unimplemented(f"{self.name}: an entry has an action set, which P4Runtime wrote and BfRuntime cannot tell")
-        if self._has_counter and not found.is_default_action:
-            self._put_counts(made.data, found.counter_data)
-        if not (found.is_default_action and self._is_indirect):
-            self._put_rates(made.data, found.meter_config if found.HasField("meter_config") else None, state)
-        return made
+        if self._has_counter and not p4_entry.is_default_action:
+            self._put_counts(entry.data, p4_entry.counter_data)
+        if not (p4_entry.is_default_action and self._is_indirect):
+            self._put_rates(entry.data, p4_entry.meter_config if p4_entry.HasField("meter_config") else None, state)
+        return entry

@@ -70,10 +70,10 @@ class PortMetadataTable(Table):
         if entry.is_default_entry:
             unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
         keyed = entry.WhichOneof("value") == "key"
-        found = []
+        entries = []
         for port in [self._index(entry)] if keyed else self._set_ports(state):
-            value, made = self._value(port, state), self._entry(port)
+            value, reply = self._value(port, state), self._entry(port)
             for ident, shift in self._fields(state).items():
-                self._put(made.data, ident, value >> shift & (1 << width_of(self._data[ident])) - 1)
-            found.append(made)
-        return found
+                self._put(reply.data, ident, value >> shift & (1 << width_of(self._data[ident])) - 1)
+            entries.append(reply)
+        return entries

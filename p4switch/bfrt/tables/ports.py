@@ -106,20 +106,20 @@ class PortTable(FixedTable):
         for name in _NEEDED:
             if old is None and name not in given:
                 invalid(f"{self.name}: ${name} is missing")
-        made = dict(old or {name: self._default(name) for name in _KEPT})
+        fields = dict(old or {name: self._default(name) for name in _KEPT})
         for name in given:
             value = self._value(given, name, 0)
             if name in _KEPT:
-                made[name] = value
+                fields[name] = value
             elif value != self._default(name):
                 unimplemented(f"{self.name}: ${name}: only the value that it begins with is supported")
-        return self._set(port, made)
+        return self._set(port, fields)
 
-    def _set(self, port: int, made: dict[str, int] | None) -> Undo:
+    def _set(self, port: int, fields: dict[str, int] | None) -> Undo:
         old = self._added.pop(port, None)
-        if made is not None:
-            self._added[port] = made
-        return lambda: None if made is old else self._set(port, old)
+        if fields is not None:
+            self._added[port] = fields
+        return lambda: None if fields is old else self._set(port, old)
 
     def _indices(self, state: State) -> list[int]:
         return sorted(self._added)
@@ -141,6 +141,6 @@ class PortTable(FixedTable):
 
     def key(self, port: int) -> Message:
         """Return an entry that has only the key of a port."""
-        made = self._entry(port)
-        made.ClearField("data")
-        return made
+        entry = self._entry(port)
+        entry.ClearField("data")
+        return entry

@@ -89,9 +89,9 @@ class ParameterTable(RegisterTable):
         """Return the number."""
         if not entry.is_default_entry:
             return []
-        made = self._encoded(self._cell(0, state), state, None)
-        made.is_default_entry = True
-        return [made]
+        reply = self._encoded(self._cell(0, state), state, None)
+        reply.is_default_entry = True
+        return [reply]
 
     def clear(self, state: State) -> Undo:
         """Refuse to clear, because there are no entries."""

@@ -99,11 +99,11 @@ class CpuPortTable(PathTable):
 
 
 def _ports(table: str, ports: Iterable[int]) -> list[int]:
-    found = list(ports)
-    for port in found:
+    numbers = list(ports)
+    for port in numbers:
         if port > MAX_PORT:
             invalid(f"{table}: port {port}; expected at most {MAX_PORT}")
-    return found
+    return numbers
 
 
 class TreeTable(FixedTable):
@@ -113,8 +113,8 @@ class TreeTable(FixedTable):
     """Name of that dictionary."""
 
     def _there(self, state: State) -> dict[int, Any]:
-        found: dict[int, Any] = getattr(state.replication.trees, self.part)
-        return found
+        parts: dict[int, Any] = getattr(state.replication.trees, self.part)
+        return parts
 
     def _indices(self, state: State) -> list[int]:
         return sorted(self._there(state))
@@ -125,11 +125,11 @@ class TreeTable(FixedTable):
         self._check_exists(kind, index in there)
         if kind == _Update.DELETE:
             return self._remove(index, state)
-        made = self._made(there.get(index), self._names(entry.data))
+        part = self._made(there.get(index), self._names(entry.data))
         if kind == _Update.MODIFY_INC:
             removes = entry.table_flags.mod_del or entry.table_mod_inc_flag.type == _REMOVES
-            made = self._changed(there[index], made, removes)
-        return self._set(state)(index, made)
+            part = self._changed(there[index], part, removes)
+        return self._set(state)(index, part)
 
     def _remove(self, index: int, state: State) -> Undo:
         return self._set(state)(index, None)
@@ -286,8 +286,8 @@ class EcmpTable(TreeTable):
         return self._list(given, "MULTICAST_NODE_ID", old or ())
 
     def _changed(self, old: tuple[int, ...], given: tuple[int, ...], removes: bool) -> tuple[int, ...]:
-        found: tuple[int, ...] = self._links(old, given, removes, int)
-        return found
+        nodes: tuple[int, ...] = self._links(old, given, removes, int)
+        return nodes
 
     def _found(self, index: int, state: State) -> Message:
         return self._told(index, MULTICAST_NODE_ID=self._there(state)[index])

@@ -48,39 +48,39 @@ class SelectorTable(Table):
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
         """Write a group; MODIFY_INC adds or removes members."""
         ident = to_p4(self._index(entry))
-        made = p4runtime_pb2.ActionProfileGroup(action_profile_id=self._profile, group_id=ident)
+        group = p4runtime_pb2.ActionProfileGroup(action_profile_id=self._profile, group_id=ident)
         if kind == _Update.DELETE:
-            return write_p4(state, P4Update.DELETE, "action_profile_group", made)
+            return write_p4(state, P4Update.DELETE, "action_profile_group", group)
         old = next(iter(self._groups(state, ident)), None)
         if old is None and kind in (_Update.MODIFY, _Update.MODIFY_INC):
             not_found(f"{self.name}: the group does not exist")
         if kind == _Update.INSERT:
             old = None
-            made.max_size = self._data[Id.MAX_GROUP_SIZE]["type"]["default_value"]
+            group.max_size = self._data[Id.MAX_GROUP_SIZE]["type"]["default_value"]
         given = self._given(entry.data, self._data)
         if old is not None:
-            made.CopyFrom(old)
+            group.CopyFrom(old)
         if Id.MAX_GROUP_SIZE in given:
             size_field = given[Id.MAX_GROUP_SIZE], self._data[Id.MAX_GROUP_SIZE]
-            made.max_size = self._at_most(self._largest, *size_field)
-        offset = self._offset(given, made.max_size)
+            group.max_size = self._at_most(self._largest, *size_field)
+        offset = self._offset(given, group.max_size)
         slots: Slots = () if old is None else state.profiles.slots(self._profile, ident)
         if Id.ACTION_MEMBER_ID in given:
             changed = self._given_slots(given)
             if kind == _Update.MODIFY_INC:
                 changed = self._changed(slots, changed, takes_away=entry.table_flags.mod_del)
             slots = changed
-            del made.members[:]
+            del group.members[:]
             for member, weight in Counter(member for member, _ in slots).items():
-                made.members.add(member_id=member, weight=weight)
+                group.members.add(member_id=member, weight=weight)
         if old is not None and state.profiles.is_used(self._profile, ident) and not any(on for _, on in slots):
             precondition(f"{self.name}: no member would be active, and table entries refer to the group")
 
         def steps() -> Iterator[Undo]:
-            if old is not None and made.max_size != old.max_size:
-                yield state.profiles.resize(self._profile, ident, made.max_size)
+            if old is not None and group.max_size != old.max_size:
+                yield state.profiles.resize(self._profile, ident, group.max_size)
             how = P4Update.INSERT if old is None else P4Update.MODIFY
-            yield write_p4(state, how, "action_profile_group", made)
+            yield write_p4(state, how, "action_profile_group", group)
             yield state.profiles.set_slots(self._profile, ident, slots)
             yield self._set_offset(ident, offset, is_new=old is None)
 
@@ -121,15 +121,15 @@ class SelectorTable(Table):
 
     def _set_offset(self, ident: int, offset: int | None, *, is_new: bool) -> Undo:
         old = self._offsets.get(ident)
-        made = None if is_new else old
-        made = made if offset is None else offset
+        stored = None if is_new else old
+        stored = stored if offset is None else offset
 
         def put(value: int | None) -> None:
             self._offsets.pop(ident, None)
             if value is not None:
                 self._offsets[ident] = value
 
-        put(made)
+        put(stored)
         return lambda: put(old)
 
     def clear(self, state: State) -> Undo:
@@ -139,19 +139,19 @@ class SelectorTable(Table):
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return groups."""
         keyed = entry.WhichOneof("value") == "key"
-        found = []
+        entries = []
         for group in self._groups(state, to_p4(self._index(entry)) if keyed else 0):
-            made = self._entry(from_p4(group.group_id))
+            reply = self._entry(from_p4(group.group_id))
             slots = state.profiles.slots(self._profile, group.group_id)
-            ids = made.data.fields.add(field_id=Id.ACTION_MEMBER_ID).int_arr_val.val
+            ids = reply.data.fields.add(field_id=Id.ACTION_MEMBER_ID).int_arr_val.val
             ids.extend(from_p4(member) for member, _ in slots)
-            states = made.data.fields.add(field_id=Id.ACTION_MEMBER_STATUS).bool_arr_val.val
+            states = reply.data.fields.add(field_id=Id.ACTION_MEMBER_STATUS).bool_arr_val.val
             states.extend(active for _, active in slots)
             if group.group_id in self._offsets:
-                self._put(made.data, Id.ADT_OFFSET, self._offsets[group.group_id])
-            self._put(made.data, Id.MAX_GROUP_SIZE, group.max_size)
-            found.append(made)
-        return found
+                self._put(reply.data, Id.ADT_OFFSET, self._offsets[group.group_id])
+            self._put(reply.data, Id.MAX_GROUP_SIZE, group.max_size)
+            entries.append(reply)
+        return entries
 
 
 @TABLE_KINDS.register("SelectorGetMember")
@@ -176,7 +176,7 @@ class GetMemberTable(AnyPipe):
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return the member for the group and the hash in the key."""
         given = {field.field_id: field.exact.value for field in entry.key.fields}
-        group, found = (
+        group, hash_value = (
             number(given.get(info["id"], b""), width_of(info), f"{self.name}: {info['name']}")
             for info in self._info["key"]
         )
@@ -186,6 +186,6 @@ class GetMemberTable(AnyPipe):
         active = [member for member, on in state.profiles.slots(self._profile, to_p4(group)) if on]
         if not active:
             not_found(f"{self.name}: group {group} has no active member")
-        made = bfruntime_pb2.TableEntry(table_id=self.id, key=entry.key)
-        self._put(made.data, Id.GET_MEMBER_ACTION_MEMBER_ID, from_p4(active[(found & _MOST_HASH) % len(active)]))
-        return [made]
+        reply = bfruntime_pb2.TableEntry(table_id=self.id, key=entry.key)
+        self._put(reply.data, Id.GET_MEMBER_ACTION_MEMBER_ID, from_p4(active[(hash_value & _MOST_HASH) % len(active)]))
+        return [reply]

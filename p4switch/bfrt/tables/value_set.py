@@ -33,35 +33,35 @@ class ValueSetTable(Table):
 
     def _set(self, state: State) -> Message:
         query = p4runtime_pb2.ValueSetEntry(value_set_id=self._p4_id("value_set"))
-        (found,) = read_p4(state, "value_set_entry", query)
-        return found
+        (value_set,) = read_p4(state, "value_set_entry", query)
+        return value_set
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
         """Add or remove a value."""
-        found = self._set(state)
+        value_set = self._set(state)
         given = self._member(entry.key)
-        place = next((i for i, m in enumerate(found.members) if m == given), None)
+        place = next((i for i, m in enumerate(value_set.members) if m == given), None)
         if kind == _Update.DELETE:
             if place is None:
                 not_found(f"{self.name}: the entry does not exist")
-            del found.members[place]
+            del value_set.members[place]
         else:
             if place is not None:
                 already_exists(f"{self.name}: the entry exists")
-            found.members.append(given)
-        return write_p4(state, P4Update.MODIFY, "value_set_entry", found)
+            value_set.members.append(given)
+        return write_p4(state, P4Update.MODIFY, "value_set_entry", value_set)
 
     def _member(self, key: Message) -> Message:
         """Return a key, which is ternary in BfRuntime, as a P4Runtime member, whose fields are exact."""
         member = p4runtime_pb2.ValueSetMember()
         matches, _ = self._keys.decode(key)
         whole = {f["id"]: canonical((1 << width_of(f)) - 1) for f in self._info["key"]}
-        found = {m.field_id: m.ternary for m in matches}
+        ternary_of = {m.field_id: m.ternary for m in matches}
         for ident, mask in whole.items():
-            if ident not in found or found[ident].mask != mask:
+            if ident not in ternary_of or ternary_of[ident].mask != mask:
                 unimplemented(f"{self.name}: a mask that is not all ones is not supported")
             match = member.match.add(field_id=ident)
-            match.exact.value = found[ident].value
+            match.exact.value = ternary_of[ident].value
         return member
 
     def clear(self, state: State) -> Undo:
@@ -79,12 +79,12 @@ class ValueSetTable(Table):
         if entry.WhichOneof("value") == "key":
             members = [m for m in members if m == self._member(entry.key)]
         masks = {f["id"]: canonical((1 << width_of(f)) - 1) for f in self._info["key"]}
-        found = []
+        entries = []
         for member in members:
-            made = self._entry()
+            reply = self._entry()
             ternary = [p4runtime_pb2.FieldMatch(field_id=m.field_id) for m in member.match]
             for match, m in zip(ternary, member.match, strict=True):
                 match.ternary.value, match.ternary.mask = m.exact.value, masks[m.field_id]
-            made.key.CopyFrom(self._keys.encode(ternary, 0))
-            found.append(made)
-        return found
+            reply.key.CopyFrom(self._keys.encode(ternary, 0))
+            entries.append(reply)
+        return entries

@@ -19,12 +19,12 @@ def twin(scenario: str, *settings: str, **variants: str) -> dict[tuple[str, str]
     """
     made = [f"{{name={name!r}, set={{{keys}}}}}" for name, keys in variants.items()]
     wanted = [*SMALL, *settings, f"variants=[{', '.join(made)}]"]
-    told: dict[tuple[str, str], Figures] = {}
+    by_variant: dict[tuple[str, str], Figures] = {}
     for result in run(scenario, *(part for setting in wanted for part in ("--set", setting))):
         figures: Figures = result.summary["workload"]
         assert (figures["unanswered"], figures["unfinished_hosts"], figures["repeats"]) == (0, 0, 0)
-        told[result.summary["variant"].split(", ")[-1], result.summary["protocol"]] = figures
-    return told
+        by_variant[result.summary["variant"].split(", ")[-1], result.summary["protocol"]] = figures
+    return by_variant
 
 
 def mean(figures: Figures) -> float:

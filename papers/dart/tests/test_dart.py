@@ -28,12 +28,12 @@ def twin(name: str, *settings: str) -> dict[str, Result]:
 
     All flows are done, nothing is lost without a reason.
     """
-    found = run(f"dart-{name}", *(part for setting in settings for part in ("--set", setting)))
-    for result in found:
+    results = run(f"dart-{name}", *(part for setting in settings for part in ("--set", setting)))
+    for result in results:
         assert result.summary["ended"] == "done"
         assert all(check["holds"] for check in result.summary["checks"])
         assert result.summary["nic"]["malformed"] == 0
-    return {result.summary["variant"]: result for result in found}
+    return {result.summary["variant"]: result for result in results}
 
 
 def limits(result: Result, group: str) -> pd.Series[float]:

@@ -64,14 +64,14 @@ def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     scenario = folder / "rows.toml"
     in_a_switch = bool(request.param)
     scenario.write_text(SCENARIO.format(nic_switches=str(in_a_switch).lower(), own_link=str(not in_a_switch).lower()))
-    (found,) = run(str(scenario))
-    return found
+    (one,) = run(str(scenario))
+    return one
 
 
-def limits_gbps(found: Result, from_us: int, to_us: int) -> pd.DataFrame:
+def limits_gbps(one: Result, from_us: int, to_us: int) -> pd.DataFrame:
     """Smallest and largest rate limit of each flow."""
-    rates = found.rates.query(f"{from_us * 1000} <= time_ns <= {to_us * 1000}")
-    names = found.flows.set_index("qp")["group"]
+    rates = one.rates.query(f"{from_us * 1000} <= time_ns <= {to_us * 1000}")
+    names = one.flows.set_index("qp")["group"]
     return (rates.groupby("qp")["rate_limit_bps"].agg(["min", "max"]) / 1e9).rename(index=names)
 
 
@@ -139,12 +139,12 @@ def test_after_an_outage_hosts_are_as_fast_as_without(tmp_path: Path) -> None:
     scenario = tmp_path / "outage.toml"
     scenario.write_text(OUTAGE.replace("\\\n", ""))
     gbps: dict[str, dict[str, dict[str, float]]] = {}
-    for found in run(str(scenario)):
-        names = found.flows.set_index("qp")["group"]
+    for one in run(str(scenario)):
+        names = one.flows.set_index("qp")["group"]
         for when in ("2_000_000 < time_ns <= 3_000_000", "3_200_000 < time_ns <= 3_900_000"):
-            means = found.rates.query(when).groupby("qp")["throughput_bps"].mean() / 1e9
-            outage = found.summary["variant"].rpartition(", ")[2]
-            gbps.setdefault(f"{found.summary['protocol']}, {when}", {})[outage] = means.rename(index=names).to_dict()
+            means = one.rates.query(when).groupby("qp")["throughput_bps"].mean() / 1e9
+            outage = one.summary["variant"].rpartition(", ")[2]
+            gbps.setdefault(f"{one.summary['protocol']}, {when}", {})[outage] = means.rename(index=names).to_dict()
     for measured in gbps.values():
         usual = measured.pop("never")
         assert usual["over"] > 4.5

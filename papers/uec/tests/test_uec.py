@@ -165,11 +165,11 @@ FIGURES = {
 @pytest.mark.parametrize("scenario", FIGURES)
 def test_cases_lie_within_the_simulators_spread(scenario: str) -> None:
     """Tails widened by 5%, packets sent again by a factor of 1.5."""
-    found = {result.summary["variant"]: result for result in run(scenario)}
+    by_variant = {result.summary["variant"]: result for result in run(scenario)}
     for variant, (least_us, most_us, fewest, most) in FIGURES[scenario].items():
-        summary = found[variant].summary
+        summary = by_variant[variant].summary
         assert all(check["holds"] for check in summary["checks"])
-        assert 0.95 * least_us <= ends_us(found[variant])[1] <= 1.05 * most_us, variant
+        assert 0.95 * least_us <= ends_us(by_variant[variant])[1] <= 1.05 * most_us, variant
         assert fewest / 1.5 <= summary["retransmitted"] <= 1.5 * most, variant
 
 

@@ -122,14 +122,14 @@ class ConfigurableHashGet(ir.ExternOperation):
 
     def emit(self, to: Statements) -> None:
         em, place, cell = to.em, to.x.place(self.target), to.program.object(self.hash).cell("0")
-        found = em.name("hash")
-        em.declare(f"uint64_t {found}")
+        name = em.name("hash")
+        em.declare(f"uint64_t {name}")
         with em.when(f"P4_UNLIKELY({cell}.configured)"):
             inputs = pack_inputs(to.program, em, self.calculation)
-            em.do(f"{found} = P4_CONFIGURED_HASH({cell}, {inputs}, {self.bits})")
+            em.do(f"{name} = P4_CONFIGURED_HASH({cell}, {inputs}, {self.bits})")
         with em.otherwise():
-            em.do(f"{found} = {_shifted(self, to)}")
-        to.store(place, C(found, "uint64_t"))
+            em.do(f"{name} = {_shifted(self, to)}")
+        to.store(place, C(name, "uint64_t"))
 
     def run(self, machine: Machine) -> None:
         """Compute the program's own hash, as nobody configures hashes in a test."""
@@ -141,8 +141,8 @@ class ConfigurableHashGet(ir.ExternOperation):
 
 def _shifted(operation: HashGet | ConfigurableHashGet, to: Statements) -> C:
     """Return the program's own hash, shifted."""
-    found = C(f"{to.program.calculation(operation.calculation.name)}(sw, p)", "uint64_t")
-    return cexpr.binary(">>", found, str(operation.shift)) if operation.shift else found
+    hash_value = C(f"{to.program.calculation(operation.calculation.name)}(sw, p)", "uint64_t")
+    return cexpr.binary(">>", hash_value, str(operation.shift)) if operation.shift else hash_value
 
 
 def _run(operation: HashGet | ConfigurableHashGet, machine: Machine) -> None:
@@ -269,7 +269,7 @@ def _symmetric(extern: ExternObject, fields: list[ir.Expr], call: ast.Call, to: 
 
     Raises CompileError for a pair that is not of two whole fields of the same width, and without a CRC.
     """
-    made, used = list(fields), set[int]()
+    parts, used = list(fields), set[int]()
     places = {name: place for place, (name, _, _) in enumerate(_fields(call, to.facts))}
     for note in extern.annotations:
         if note.name != "symmetric":
@@ -289,9 +289,9 @@ def _symmetric(extern: ExternObject, fields: list[ir.Expr], call: ast.Call, to: 
         if not crc_of(algorithm_of(extern)):
             raise to.error(call, "@symmetric is supported for CRCs only")
         used |= {first, last}
-        made[first] = fold.const(0, t)
-        made[last] = to.copies.saved(fold.make("^", t, to.tables.simple(fields[first]), to.tables.simple(fields[last])))
-    return made
+        parts[first] = fold.const(0, t)
+        parts[last] = to.copies.saved(fold.make("^", t, to.tables.simple(fields[first]), to.tables.simple(fields[last])))
+    return parts
 
 
 def _fields(call: ast.Call, facts: Facts) -> list[tuple[str, int, bool]]:

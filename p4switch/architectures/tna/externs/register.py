@@ -125,8 +125,8 @@ class Register(ExternType):
 def publish_cell(extern: ExternObject, table: Table, schema: Schema, first: int = 1) -> None:
     """Add the numbers of a register's cell to the data of a table, with ids from `first` on."""
     kind = [annotation("$bfrt_field_class", value="register_data")]
-    for made in schema.fields(extern.type_args[0], f"{extern.path}.", first, annotations=kind):
-        table.singleton(made, mandatory=True)
+    for field in schema.fields(extern.type_args[0], f"{extern.path}.", first, annotations=kind):
+        table.singleton(field, mandatory=True)
 
 
 def initial_of(extern: ExternObject, to: Lowering) -> int:
