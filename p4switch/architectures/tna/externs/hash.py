@@ -290,7 +290,8 @@ def _symmetric(extern: ExternObject, fields: list[ir.Expr], call: ast.Call, to: 
             raise to.error(call, "@symmetric is supported for CRCs only")
         used |= {first, last}
         parts[first] = fold.const(0, t)
-        parts[last] = to.copies.saved(fold.make("^", t, to.tables.simple(fields[first]), to.tables.simple(fields[last])))
+        one, other = (to.tables.simple(fields[place]) for place in (first, last))
+        parts[last] = to.copies.saved(fold.make("^", t, one, other))
     return parts
 
 
