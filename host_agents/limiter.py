@@ -88,7 +88,7 @@ class RateLimiter(Source):
         self.timer.dismiss()
 
     def rate_changed(self) -> None:
-        """Move the NST of the packet sent last by the reaction point's new rate."""
+        """Compute the next-service time after the last packet again, with the reaction point's new rate."""
         self.nst_ns = self._paced_from_ns + self._gap_ns()
         if self.state == WAITING:
             self._wait()

@@ -92,7 +92,7 @@ class Receiver(TimerOwner):
             self._connection.delivered(delivery)
 
     def echo(self, now_ns: int, marked: bool, frame: bytes) -> bool:
-        """Finish a data packet except for its answer; return whether the answer echoes the ECN mark."""
+        """Let the protocol process a received data packet; return whether the answer to it echoes the ECN mark."""
         answering = self._answering
         return marked if answering is None else answering.echo(now_ns, marked, frame)
 

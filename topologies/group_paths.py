@@ -77,7 +77,7 @@ class GroupPaths:
         return (one, other) in self._leads_to
 
     def _search(self, start: str) -> dict[str, int]:
-        """Return the distance in links from each switch of a group to one of them."""
+        """Return the distance in links to switch `start` from each switch of its group that can reach it."""
         distances, here = {start: 0}, [start]
         while here:
             reached = {there.node: distances[name] + 1 for name in here for _, there in self._inner[name]}

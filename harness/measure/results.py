@@ -88,7 +88,7 @@ def _is_from_file(topology: str) -> bool:
 
 
 def _parquet(table: pd.DataFrame) -> bytes:
-    """Return a table as Parquet; categories are written as their values, some rows at a time."""
+    """Return a table as Parquet, converted a number of rows at a time; categories are written as their values."""
     buffer = io.BytesIO()
     parts = (table.iloc[start : start + _ROWS] for start in range(0, max(len(table), 1), _ROWS))
     spelt_out = dict.fromkeys(table.select_dtypes("category").columns, str)

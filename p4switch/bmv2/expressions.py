@@ -165,7 +165,7 @@ class Expressions:
         return ir.Op("cast", (value,), ir.INT) if wrapped and isinstance(value, ir.FieldRef | ir.Param) else value
 
     def number(self, json: Json) -> ir.Expr:
-        """Return a number, or a bool where one stands instead."""
+        """Return the expression for a numeric operand, which may also be a bool."""
         json = unwrap(json)
         kind = json.get("type")
         if kind == "hexstr":

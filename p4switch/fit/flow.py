@@ -58,7 +58,7 @@ class Vertex:
 
 
 def _extreme(expr: ir.Op) -> str:
-    """Return "max" or "min" for the larger or the smaller of two values, which is one operation of an ALU."""
+    """Return "max" or "min" if an ALU computes the conditional expression `expr` as that operation; "" otherwise."""
     condition, *values = expr.args
     if expr.op != "?:" or not isinstance(condition, ir.Op) or condition.op not in _EXTREMES:
         return ""

@@ -41,7 +41,7 @@ _OPEN_KINDS = ("lpm", "ternary", "range", "optional")  # of keys that may match 
 
 @functools.cache
 def unknown_values(number: int, bits: int) -> tuple[int, ...]:
-    """Return the undefined value `number` of a run in each environment; it is zero in the first one.
+    """Return the value that a run's undefined value number `number` takes in each environment; zero in the first one.
 
     Each bit is set in some environment, and the values of seven in a row, beginning with a multiple of seven, differ in
     some environment.

@@ -136,7 +136,7 @@ class TreeTable(FixedTable):
 
     @abstractmethod
     def _set(self, state: State) -> Callable[[int, Any], Undo]:
-        """Return a function that sets a part."""
+        """Return a function that stores a part by its index, or removes it if the part is None."""
 
     @abstractmethod
     def _made(self, old: Any, given: Mapping[str, Message]) -> Any:
