@@ -463,7 +463,7 @@ class _PipelineGenerator:
         default = table.declared.default
         if table.fields or table.profile >= 0 or default is None or not table.declared.default_const:
             return False
-        if table.declared.entry is not None:
+        if table.declared.entry is not None or table.meter >= 0:
             return False
         number = self.control.numbers[default.action]
         data = self._constant_args(default)
@@ -552,10 +552,10 @@ class _PipelineGenerator:
         if t.kind != "P4_TABLE_KEYLESS" and (t.declared.counter or t.declared.support_timeout or t.meter >= 0):
             with em.when(f"{applied}.entry"):
                 self._direct(t, f"{applied}.entry")
-            if t.meter >= 0:
-                with em.otherwise(), em.when(f"sw->meters_more[{t.meter}].fallback.configured"):
-                    color = em.temp("uint64_t", self.program.metered_by_default(t.meter))
-                    self._store_colour(t, color, t.declared.room)
+        if t.meter >= 0:
+            with em.when(f"!{applied}.entry && sw->meters_more[{t.meter}].fallback.configured"):
+                color = em.temp("uint64_t", self.program.metered_by_default(t.meter))
+                self._store_colour(t, color, t.declared.room)
         cases: list[tuple[str, list[Statement]]] = []
         targets: list[tuple[str | None, str | None]] = []
         for number in self.control.possible(t):

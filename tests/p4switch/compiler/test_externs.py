@@ -115,6 +115,19 @@ def test_meters(switch) -> None:
     assert [c[0] for c in colors] == [0, 2, 2, 2]
 
 
+@pytest.mark.parametrize("key", ["key = { hdr.data.a : exact; }", ""])
+@pytest.mark.parametrize("const", ["", "const "])
+def test_the_meter_of_a_default_entry(switch, key: str, const: str) -> None:
+    sw = switch(f"""
+        direct_meter<bit<2>>(MeterType.packets) per_entry;
+        action look() {{ per_entry.read(meta.color); }}
+        table t {{ {key} actions = {{ look; }} {const}default_action = look(); meters = per_entry; }}
+        apply {{ std.egress_spec = 1; t.apply(); hdr.data.a = (bit<8>)meta.color; }}""")
+    assert [send(sw, frame(a=7))[0][1][0] for _ in range(3)] == [0, 0, 0]
+    sw.direct_meter_set("ingress.t", None, (1, 1, 1, 1))
+    assert [send(sw, frame(a=7), now=1_000_000)[0][1][0] for _ in range(3)] == [0, 2, 2]
+
+
 def test_random_is_within_bounds_and_depends_on_the_seed(switch, tmp_path: Path) -> None:
     body = "apply { std.egress_spec = 1; random(hdr.data.r, (bit<32>)hdr.data.a, (bit<32>)hdr.data.b); }"
     sw = switch(body)
