@@ -178,7 +178,6 @@ class Hash(ExternType):
     def methods(self) -> Mapping[str, Method]:
         return {"get": self._get}
 
-
     def _get(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
         (data,) = to.externs.call_arguments(call)
         t = types.strip_newtype(to.type_of(call))
