@@ -629,7 +629,7 @@ class Slice(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class WidthSlice(Expr):
-    """`base[low+:width]` (never after checking)."""
+    """`base[low+:width]`; after checking `low` is known only at run time, and `width` an IntLiteral."""
 
     base: Expr
     low: Expr

@@ -7,7 +7,7 @@ each expression is where it stands. This pass replaces expressions accordingly:
 - an implicit conversion becomes a `Cast`, and a cast to the type that the operand has goes away;
 - an initialiser gets a value for each field or element, in their order;
 - an expression that always takes one of its operands becomes that operand;
-- a division by a power of two becomes a shift or a mask, and a slice at a variable position becomes a shift.
+- a division by a power of two becomes a shift or a mask, and a slice by width at a known position one by bounds.
 """
 
 from __future__ import annotations
@@ -55,8 +55,6 @@ class _Casts:
             return self.expr(node)
         if isinstance(node, ast.CallStatement) and node.call in self._facts.constants:
             return ast.Empty(node.pos)
-        if isinstance(node, ast.Assign) and isinstance(node.target, ast.WidthSlice):
-            self._assign_slice(node, node.target)
         if not isinstance(node, ast.TypeExpr):
             ast.replace_parts(node, self.node)
         return node
@@ -101,36 +99,11 @@ class _Casts:
         return self._base(decl.init) if isinstance(decl, ast.ConstDecl) else 10
 
     def _slice(self, e: ast.WidthSlice) -> ast.Expr:
+        if not isinstance(e.low, ast.IntLiteral):
+            return e
         assert isinstance(e.width, ast.IntLiteral)
-        if isinstance(e.low, ast.IntLiteral):
-            high = self._literal(e.low.pos, e.low.value + e.width.value - 1, types.INT)
-            return self._typed(ast.Slice(e.pos, e.base, high, e.low), self._types[e])
-        t = self._types[e.base]
-        assert isinstance(t, types.Bits)
-        unsigned = types.Bits(t.width)
-        shifted = self._typed(ast.Binary(e.pos, ">>", self._cast_to(e.base, unsigned), e.low), unsigned)
-        return self._cast_to(shifted, self._types[e])
-
-    def _assign_slice(self, s: ast.Assign, target: ast.WidthSlice) -> None:
-        """Compute the whole number for `base[low+:width] = value` with a `low` known only at run time."""
-        if target.low in self._facts.constants:
-            return
-        base, low, value, t = self.expr(target.base), self.expr(target.low), self.expr(s.value), self._types[target]
-        whole = self._types[base]
-        assert isinstance(whole, types.Bits)
-        assert isinstance(t, types.Bits)
-        unsigned = types.Bits(whole.width)
-
-        def binary(op: str, left: ast.Expr, right: ast.Expr) -> ast.Expr:
-            return self._typed(ast.Binary(s.pos, op, left, right), unsigned)
-
-        mask = binary("<<", self._literal(s.pos, (1 << t.width) - 1, unsigned), low)
-        kept = binary("&", self._cast_to(base, unsigned), self._typed(ast.Unary(s.pos, "~", mask), unsigned))
-        placed = binary("<<", self._cast_to(value, unsigned), low)
-        s.target, s.value = base, self._cast_to(binary("|", kept, placed), whole)
-
-    def _cast_to(self, e: ast.Expr, t: Type) -> ast.Expr:
-        return e if self._types[e] == t else self._typed(ast.Cast(e.pos, None, e, True), t)
+        high = self._literal(e.low.pos, e.low.value + e.width.value - 1, types.INT)
+        return self._typed(ast.Slice(e.pos, e.base, high, e.low), self._types[e])
 
     def _binary(self, e: ast.Binary) -> ast.Expr:
         if e.op in ("&&", "||"):

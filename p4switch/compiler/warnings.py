@@ -147,7 +147,7 @@ class _Unset:
             self._read(part)
 
     def _write(self, node: ast.Expr) -> None:
-        while isinstance(node, ast.Member | ast.Index | ast.Slice):
+        while isinstance(node, ast.Member | ast.Index | ast.Slice | ast.WidthSlice):
             node = node.base
         if isinstance(node, ast.Name):
             self._unset.discard(id(self._facts.decls[node]))
@@ -339,7 +339,7 @@ class _Warnings:
 
     def _places(self, node: ast.Expr) -> Iterator[int]:
         """Yield the declarations of all headers that an expression denotes, contains, or is an element of."""
-        while isinstance(node, ast.Index | ast.Slice):
+        while isinstance(node, ast.Index | ast.Slice | ast.WidthSlice):
             node = node.base
         if isinstance(node, ast.Member) and node in self._facts.fields:
             yield id(self._facts.fields[node].decl)

@@ -17,6 +17,7 @@ from p4switch.compiler.midend.values import (
     HeaderValue,
     Ignored,
     ListValue,
+    MovingSlicePlace,
     SlicePlace,
     StackValue,
     StructValue,
@@ -151,6 +152,9 @@ class Assignments:
         elif isinstance(value, ElementPlace):
             yield from self.leaves(value.base)
             yield from self.leaves(value.index)
+        elif isinstance(value, MovingSlicePlace):
+            yield from self.leaves(value.base)
+            yield from self.leaves(value.low)
 
     # Reading places
 
@@ -162,7 +166,21 @@ class Assignments:
             base = self.read(place.base)
             assert isinstance(base, EXPRS)
             return fold.slice_(base, place.high, place.low)
+        if isinstance(place, MovingSlicePlace):
+            whole = self._unsigned(self.read(place.base))
+            return fold.cast(self.shifted(">>", whole.type, whole, place.low), types.Bits(place.width))
         return place
+
+    @staticmethod
+    def _unsigned(whole: Value) -> ir.Expr:
+        assert isinstance(whole, EXPRS)
+        return fold.cast(whole, types.Bits(types.width_of(whole.type) or 0))
+
+    def shifted(self, op: str, t: types.Type, value: ir.Expr, amount: ir.Expr) -> ir.Expr:
+        """Return a shift, `<<` or `>>`, in a form that BMv2 can execute."""
+        if fold.is_long_shift(op, amount):
+            return fold.long_shift(op, t, value, amount, self.held)
+        return fold.make(op, t, value, amount)
 
     def dynamic_read(self, base: ListValue, index: ir.Expr) -> Value:
         """Return an array element at a run-time index, as a chain of conditionals."""
@@ -230,6 +248,8 @@ class Assignments:
         indices = {} if indices is None else indices
         if isinstance(place, SlicePlace):
             return SlicePlace(self.freeze(place.base, indices), place.high, place.low)
+        if isinstance(place, MovingSlicePlace):
+            return MovingSlicePlace(self.freeze(place.base, indices), self.saved(place.low), place.width)
         if isinstance(place, StructValue):
             return StructValue(place.type, {n: self.freeze(v, indices) for n, v in place.fields.items()})
         if isinstance(place, ListValue):
@@ -248,6 +268,9 @@ class Assignments:
         """Yield the positions of indices in `place` that `freeze` saves."""
         if isinstance(place, SlicePlace):
             yield from self._index_leaves(place.base)
+        elif isinstance(place, MovingSlicePlace):
+            yield from self._index_leaves(place.base)
+            yield from self.leaves(place.low)
         elif isinstance(place, StructValue):
             for inner in place.fields.values():
                 yield from self._index_leaves(inner)
@@ -348,6 +371,9 @@ class Assignments:
         elif isinstance(dst, SlicePlace):
             assert isinstance(src, EXPRS)
             self._assign_slice(dst, src, span)
+        elif isinstance(dst, MovingSlicePlace):
+            assert isinstance(src, EXPRS)
+            self._assign_moving_slice(dst, src, span)
         elif isinstance(dst, ElementPlace):
             self._assign_element(dst, src, span)
         elif isinstance(dst, ir.HeaderRef):
@@ -379,6 +405,16 @@ class Assignments:
             whole = self.read(base)
             assert isinstance(whole, EXPRS)
             self._assign_one(base, fold.with_slice(whole, high, low, src), span)
+
+    def _assign_moving_slice(self, dst: MovingSlicePlace, src: ir.Expr, span: int | None) -> None:
+        old = self.read(dst.base)
+        assert isinstance(old, EXPRS)
+        whole = self._unsigned(old)
+        t = whole.type
+        mask = self.shifted("<<", t, fold.const((1 << dst.width) - 1, t), dst.low)
+        kept = fold.make("&", t, whole, fold.make("~", t, mask))
+        new = fold.make("|", t, kept, self.shifted("<<", t, fold.cast(src, t), dst.low))
+        self._assign_one(dst.base, fold.cast(new, old.type), span)
 
     def _assign_element(self, dst: ElementPlace, src: Value, span: int | None) -> None:
         if not isinstance(src, EXPRS):

@@ -21,6 +21,7 @@ from p4switch.compiler.midend.values import (
     HeaderValue,
     Ignored,
     ListValue,
+    MovingSlicePlace,
     SlicePlace,
     StackValue,
     StructValue,
@@ -66,6 +67,7 @@ class Expressions:
             ast.Member: self._eval_member,
             ast.Index: self._eval_index,
             ast.Slice: self._eval_slice,
+            ast.WidthSlice: self._eval_width_slice,
             ast.Unary: self._eval_unary,
             ast.Binary: self._eval_binary,
             ast.Conditional: self._eval_conditional,
@@ -170,6 +172,8 @@ class Expressions:
         if isinstance(node, ast.Slice):
             high, low = self.constant(node.high), self.constant(node.low)
             return SlicePlace(self.place(node.base), high.value, low.value)
+        if isinstance(node, ast.WidthSlice):
+            return MovingSlicePlace(self.place(node.base), self.scalar(node.low), self.constant(node.width).value)
         if isinstance(node, ast.Index):
             base, index = self.place(node.base), self.scalar(node.index)
             if isinstance(base, ListValue) and not isinstance(index, ir.Const):
@@ -277,6 +281,11 @@ class Expressions:
     def _eval_slice(self, node: ast.Slice) -> Value:
         return fold.slice_(self.scalar(node.base), self.constant(node.high).value, self.constant(node.low).value)
 
+    def _eval_width_slice(self, node: ast.WidthSlice) -> Value:
+        base, low = self.operands([node.base, node.low])
+        assert isinstance(low, EXPRS)
+        return self.low.copies.read(MovingSlicePlace(base, low, self.constant(node.width).value))
+
     def _eval_unary(self, node: ast.Unary) -> Value:
         operand = self.scalar(node.operand)
         return fold.make("neg" if node.op == "-" else node.op, operand.type, operand)
@@ -293,9 +302,7 @@ class Expressions:
             raise self.low.error(node, f"operands of '{op}' have to be numbers or bools")
         t = scalar_type(self.low.type_of(node))
         assert t is not None
-        if fold.is_long_shift(op, right):
-            return fold.long_shift(op, t, left, right, self.low.copies.held)
-        return fold.make(op, t, left, right)
+        return self.low.copies.shifted(op, t, left, right) if op in ("<<", ">>") else fold.make(op, t, left, right)
 
     def _eval_short_circuit(self, node: ast.Binary) -> Value:
         if self.effects(node.right):

@@ -70,6 +70,15 @@ class SlicePlace:
 
 
 @dataclass(slots=True, eq=False)
+class MovingSlicePlace:
+    """Target of an assignment to `width` bits of `base` from bit `low` on, which is known only at run time."""
+
+    base: Value
+    low: ir.Expr
+    width: int
+
+
+@dataclass(slots=True, eq=False)
 class Text:
     value: str
 
@@ -81,7 +90,7 @@ class Ignored:
 
 Value: TypeAlias = (
     "ir.Expr | ir.HeaderRef | StructValue | HeaderValue | UnionValue | StackValue | ListValue | ElementPlace"
-    " | SlicePlace | Text | Ignored | Block | PackageObject | ExternObject"
+    " | SlicePlace | MovingSlicePlace | Text | Ignored | Block | PackageObject | ExternObject"
 )
 
 EXPRS = (ir.Const, ir.FieldRef, ir.LastField, ir.ElemField, ir.Param, ir.Op, ir.Valid, ir.Lookahead, ir.LastIndex)

@@ -77,6 +77,13 @@ def process(tmp_path: Path):
         ("meta.cells[1] = 5; meta.u = 1; meta.cells[meta.u] += bump(meta.u); hdr.data.b = meta.cells[1];", "03070000"),
         ("meta.u = 1; meta.cells[meta.u][7:4] = 4w9; hdr.data.b = meta.cells[1];", "03900000"),
         ("hdr.data.a[7:4] += (bit<4>)bump(hdr.data.a);", "44000000"),
+        # A slice at a variable position: the position first and once, what is around the slice last.
+        ("hdr.data.b[hdr.data.a+:4] = (bit<4>)bump(hdr.data.a);", "04200000"),
+        ("hdr.data.b[bump(hdr.data.a)+:4] = 4w15;", "04f00000"),
+        ("hdr.data.a[hdr.data.b+:1] = (bit<1>)bump(hdr.data.a);", "04000000"),
+        ("hdr.data.b = 0x18; bump(hdr.data.b[hdr.data.a+:8]);", "03200000"),
+        ("hdr.data.b[hdr.data.a+:4][1:0] = 2w3;", "03180000"),
+        ("hdr.data.b[7:2][hdr.data.a+:2] = 2w3;", "03600000"),
         # The values that a loop goes over, before its first round.
         ("for (bit<8> n in (list<bit<8>>){1, hdr.data.a}) { hdr.data.a = 9; hdr.data.b = hdr.data.b + n; }",
          "09040000"),
