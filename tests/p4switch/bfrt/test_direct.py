@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -34,13 +33,6 @@ INGRESS = """
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     return compiled(tmp_path_factory.mktemp("direct"), INGRESS=INGRESS)
-
-
-@pytest.fixture
-def bench(program: Compiled) -> Iterator[Bench]:
-    made = Bench(program)
-    yield made
-    made.close()
 
 
 def counted(client: Client, kind: int, action: str = "hit", **data: Any) -> Message:

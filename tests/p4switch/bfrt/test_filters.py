@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,13 +26,6 @@ INGRESS = """
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     return compiled(tmp_path_factory.mktemp("filters"), INGRESS=INGRESS)
-
-
-@pytest.fixture
-def bench(program: Compiled) -> Iterator[Bench]:
-    made = Bench(program)
-    yield made
-    made.close()
 
 
 def entry(client: Client, table: str, index: int, **data: Any) -> Message:

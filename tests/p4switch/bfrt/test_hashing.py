@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import grpc
@@ -41,13 +40,6 @@ CRC16 = Crc(16, 0x1021, 0xFFFF, 0, True)
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     return compiled(tmp_path_factory.mktemp("hashing"), INGRESS=INGRESS)
-
-
-@pytest.fixture
-def bench(program: Compiled) -> Iterator[Bench]:
-    made = Bench(program)
-    yield made
-    made.close()
 
 
 def hashed(bench: Bench, kind: int, value: int) -> int:

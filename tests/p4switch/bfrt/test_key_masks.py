@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,13 +33,6 @@ KEY = {"hdr.h.kind": 7, "hdr.h.value[5:0]": 0x15, "hdr.h.$valid": 1, "wide": 1 <
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     return compiled(tmp_path_factory.mktemp("masks"), INGRESS=INGRESS)
-
-
-@pytest.fixture
-def bench(program: Compiled) -> Iterator[Bench]:
-    made = Bench(program)
-    yield made
-    made.close()
 
 
 def put(client: Client, port: int = 3, **changes: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -40,13 +39,6 @@ ONE_KILOBIT = {
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     return compiled(tmp_path_factory.mktemp("meters"), INGRESS=INGRESS)
-
-
-@pytest.fixture
-def bench(program: Compiled) -> Iterator[Bench]:
-    made = Bench(program)
-    yield made
-    made.close()
 
 
 def adjust(client: Client, table: str, nbytes: int, **more: Any) -> None:
