@@ -176,7 +176,7 @@ class HashTable(AnyPipe):
     def _program(self, state: State) -> _Program:
         instance = next((each for each in state.pipeline.program.externs if each.name == self._hash), None)
         if instance is None:
-            unimplemented(f"{self.name}: a hash that is the identity in the program cannot be configured")
+            unimplemented(f"{self.name}: a hash that is the identity or extended in the program cannot be configured")
         return _Program.of(instance)
 
     def _cell(self, state: State) -> dict[str, int]:

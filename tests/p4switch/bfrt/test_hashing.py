@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -215,3 +216,17 @@ def test_wrong_algorithms_are_refused(bench: Bench, data: dict[str, Any], code: 
 def test_wrong_slices_are_refused(bench: Bench, fields: dict[str, list[dict[str, int]]], message: str) -> None:
     ((code, text),) = refused(bench.client.write, "MODIFY", slices(bench.client, **fields))
     assert (code, message in text) == (code_pb2.INVALID_ARGUMENT, True)
+
+
+def test_an_extended_hash_stays_that_of_the_program(tmp_path: Path) -> None:
+    polynomial = "CRCPolynomial<bit<16>>(16w0x1021, true, false, true, 16w0xFFFF, 16w0) poly;"
+    extended = f"{polynomial} Hash<bit<48>>(HashAlgorithm_t.CUSTOM, poly) mix;"
+    text = INGRESS.replace("Hash<bit<48>>(HashAlgorithm_t.CRC32) mix;", extended)
+    bench = Bench(compiled(tmp_path, INGRESS=text))
+    try:
+        ((code, message),) = refused(choose, bench.client, "pre_defined", algorithm_name="CRC_32")
+        assert (code, "extended in the program" in message) == (code_pb2.UNIMPLEMENTED, True)
+        once = CRC16.of(inputs(7, 200))
+        assert hashed(bench, 7, 200) == once << 16 | once
+    finally:
+        bench.close()

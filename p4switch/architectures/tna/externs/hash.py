@@ -200,6 +200,11 @@ class Hash(ExternType):
         if polynomial is not None:
             width = types.width_of(polynomial.type_args[0]) or 1
         shift = width - bits if polynomial is not None and polynomial.number("msb") and width > bits else 0
+        if polynomial is not None and polynomial.number("extended") and bits > width:
+            place = to.externs.result(call, lambda place: HashGet(place, hashing, 0, call.pos))
+            assert isinstance(place, ir.FieldRef)
+            once = to.copies.saved(fold.slice_(place, width - 1, 0))
+            return fold.make("cast", t, joined([once] * -(-bits // width)))
         if all(each.name != extern.path for each in to.out.externs):
             attributes: dict[str, ir.Const | str] = {
                 "algorithm": algorithm_of(extern),
@@ -209,14 +214,9 @@ class Hash(ExternType):
                 "msb": ir.Const(int(shift > 0), ir.ENUM_TYPE),
             }
             to.out.externs.append(ir.ExternInstance(extern.path, "Hash", attributes, extern.node.pos))
-        place = to.externs.result(
+        return to.externs.result(
             call, lambda place: ConfigurableHashGet(extern.path, place, hashing, shift, bits, call.pos)
         )
-        if polynomial is not None and polynomial.number("extended") and bits > width:
-            assert isinstance(place, ir.FieldRef)
-            once = to.copies.saved(fold.slice_(place, width - 1, 0))
-            return fold.make("cast", t, joined([once] * -(-bits // width)))
-        return place
 
     def publish(self, extern: ExternObject, schema: Schema) -> None:
         """Add the three tables of a hash that is called in exactly one place."""
