@@ -163,10 +163,10 @@ def test_a_trace_is_waited_for_only_where_something_left(tmp_path: Path, monkeyp
         wires = object.__new__(_switch_process.SwitchOnWires)
         wires._trace, wires._begun = trace, ""
         monkeypatch.setattr(_switch_process, "time", silent := Clock(0, lambda: None))
-        assert wires.told(0) == []
+        assert wires.events(0) == []
         assert 1 < silent.now_s < 3
         left = Transmitted(packet=2, copy=0, time=1, port=3, length=2, frame=b"ab")
         late = Clock(5.0, lambda: file.write_text(f"{json_line(left)}\n"))
         monkeypatch.setattr(_switch_process, "time", late)
-        assert wires.told(1) == [left]
+        assert wires.events(1) == [left]
         assert late.now_s == pytest.approx(5.0, abs=0.1)
