@@ -500,7 +500,7 @@ def _first_missing_of(frame: bytes) -> int:
 
 
 def _short_payload(frame: bytes, rest: int, most: int) -> int:
-    """Return the payload length that one of the shortest data packets carries, at most `most`.
+    """Return the payload length, at most `most`, that a data packet of the shortest length states.
 
     -1 if it is invalid.
     """

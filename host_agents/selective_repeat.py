@@ -141,7 +141,7 @@ class SelectiveRepeatSender(Sender):
         self._sent += 1
 
     def _is_in_flight(self, number: i64, index: i64) -> bool:
-        """Return whether this send is its packet's last and in flight.
+        """Return whether this send is the latest one of its packet, and in flight.
 
         The entry may already belong to a later packet.
         """

@@ -1,4 +1,4 @@
-"""The delay that delays.p4 keeps of its busiest port, over time; the first seed's."""
+"""Figure of the busiest port's delay over time, as delays.p4 measures it, for the first seed."""
 
 from __future__ import annotations
 

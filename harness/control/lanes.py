@@ -73,7 +73,7 @@ class _Tables:
 
 
 class Written(Rule):
-    """Rule of the entries of `p4src/dart.p4` with tokens in the key.
+    """Deflection and lane changes by the entries of `p4src/dart.p4` whose keys have tokens.
 
     The key as printed has no tokens. It also matches in the last lane.
     """

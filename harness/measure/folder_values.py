@@ -46,14 +46,14 @@ _AS_WRITTEN = "expected a folder as p4cc writes it"
 
 
 def _shown(text: str) -> str:
-    """Return a text that is displayed. Raises ValueError."""
+    """Return a text that may be displayed. Raises ValueError for hidden characters."""
     if (character := hidden(text)) is not None:
         raise ValueError(f"has the character {character!r}")
     return text
 
 
 def _plain(text: str) -> str:
-    """Return a text in one line that names a file in a folder of its own. Raises ValueError."""
+    """Return a text that can be a file's name. Raises ValueError for others."""
     if not text.isprintable() or "/" in text or text in ("", ".", "..") or len(text.encode()) > _MOST_NAME_BYTES:
         raise ValueError(f"should be the name of a file: printable, without '/', of at most {_MOST_NAME_BYTES} bytes")
     return text

@@ -152,7 +152,7 @@ def _check_group(scenario: Scenario, group: TrafficGroup) -> None:
 
 
 def _sender(scenario: Scenario, group: TrafficGroup, cc: str, lb: str) -> tuple[Protocol, LoadBalancing]:
-    """Return protocol and load balancer of a group in a run with these two.
+    """Return a group's protocol and load balancer, by default the run's.
 
     Raises UserError, which mentions the group if the group names one of the two itself.
     """

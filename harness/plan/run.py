@@ -276,7 +276,7 @@ class Run:
 
     @property
     def loss_packets(self) -> int:
-        """Number of later packets after which a missing one is lost; 0 if packets may overtake each other."""
+        """Number of later packets after which a missing one counts as lost; 0 if packets may overtake each other."""
         given = self.scenario.nic.loss_packets
         if given is not None:
             return given

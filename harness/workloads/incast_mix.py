@@ -83,7 +83,7 @@ class IncastMix(WorkloadParameters):
         return Traffic(flows)
 
     def _arrivals(self, setting: Setting, payload_bps: float, mean_bytes: float, flows: int) -> list[int]:
-        """Return arrival times in ns, with `mean_bytes` each, of all `flows`."""
+        """Return Poisson arrival times in ns at which arrivals of `mean_bytes` make up `payload_bps`."""
         times: list[int] = []
         if payload_bps == 0:
             return times

@@ -106,7 +106,7 @@ class Shares:
 
 
 def shares(topology: Topology, owners: Mapping[str, int], workers: int) -> Shares:
-    """Return the shares of the owners that `partition` found, or of others."""
+    """Return each worker's share of the cost and the share of crossing links, for nodes with these owners."""
     loads = [0.0] * workers
     for node, cost in _costs(topology).items():
         loads[owners[node]] += cost

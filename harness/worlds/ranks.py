@@ -232,7 +232,7 @@ class Ranks:
 
     @contextlib.contextmanager
     def at_run(self) -> Iterator[None]:
-        """Mark a run, whose end is announced to all ranks if it is reached."""
+        """Mark the block as a run, in which other ranks expect further messages until it ends."""
         self._busy = True
         try:
             yield

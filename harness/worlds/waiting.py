@@ -76,7 +76,7 @@ class Waiting:
         return WaitingPackets(expected, max(expected, most))
 
     def _begun(self, flows: Iterable[tuple[float, Flow, int]]) -> list[_Begun]:
-        """Return the flows to each receiver that begin before the limit, by their begin."""
+        """Return the flows to each receiver that begin before the limit, in order of their begin."""
         free_ns = [0.0] * len(self._packet_ns)  # time at which a sender's link has carried its flows so far
         begun: list[_Begun] = []
         for start_ns, flow, count in sorted(flows, key=lambda each: each[0]):
@@ -217,7 +217,7 @@ class _Queue:
 
 
 def _peak(changes: list[tuple[float, float]], limit_ns: float) -> float:
-    """Return the largest value, until a time, of a sum that starts at 0 and has these changes of its growth."""
+    """Return the maximum until `limit_ns` of a quantity that starts at 0 and whose growth changes at these times."""
     most = total = growth = now_ns = 0.0
     for time_ns, change in sorted(changes):
         if time_ns > limit_ns:

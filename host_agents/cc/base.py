@@ -530,7 +530,7 @@ class ReactionPoint(Point):
         return inflight_bytes < self.window_bytes
 
     def set_rate(self, rate_bps: float) -> None:
-        """Set the rate at once, which also moves the next-service time of the packet sent last.
+        """Set the rate at once, which also moves the next-service time.
 
         Parameters
         ----------

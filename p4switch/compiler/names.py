@@ -34,7 +34,7 @@ class Names:
     """Scopes around each unresolved name, and how many declarations each name had in them."""
 
     def found(self, node: ast.Node, declared: tuple[ast.Declaration, ...], scopes: Iterable[Scope]) -> None:
-        """Record the declarations of `node`'s name, which `scopes` surround."""
+        """Record what the name in `node`, which stands within `scopes`, may refer to."""
         self.decls[node] = declared
         if not declared:
             self._known[node] = [(scope, len(scope)) for scope in scopes]

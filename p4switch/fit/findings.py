@@ -475,7 +475,7 @@ class Program:
 
 
 def _range_bits(v: Vertex) -> int:
-    """Return the bits left to compare of a number that is compared with a constant: x < 24 is (x >> 3) < 3."""
+    """Return how many bits a comparison with a constant needs, without low bits: x < 24 is (x >> 3) < 3."""
     assert v.constant is not None
     bound = v.constant + (v.op in ("<=", ">"))
     return v.width - ((bound & -bound).bit_length() - 1) if bound else 0

@@ -397,7 +397,7 @@ class Runner:
         self._set_meter(command, name, range(self.names.meters[meter][0]), rates)
 
     def _set_meter(self, command: Command, name: str, indices: Iterable[int], rates: Sequence[str]) -> None:
-        """Set a meter's rates in units per microsecond as simple_switch_CLI: committed and peak, each `rate:burst`."""
+        """Set a meter's committed and peak rate like simple_switch_CLI: each `rate:burst`, in units per microsecond."""
         meter = find(command, "meter", name, self.names.meters)
         if len(rates) != 2:
             raise StfError(command.line, "expected two rates: committed and peak, each RATE:BURST")

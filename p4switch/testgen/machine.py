@@ -670,7 +670,7 @@ class Machine:
         return table.actions.index(call.action), args
 
     def _entry_taken(self, rules: Rules, index: int, keys: list[Scalar]) -> Any:
-        """Return the formula that the entry is hit; of the number of entries: that none is."""
+        """Return the formula for a hit of the entry, or for a miss if `index` is the number of entries."""
         return (rules.missed if index == len(rules) else rules.taken)(index, keys, self._deadline)
 
     # What operations do to headers

@@ -52,11 +52,11 @@ class TwoSidedWalk(Walk):
         return self.machine.store.get((instance, name), ZERO)
 
     def asked(self, instance: str, name: str) -> int:
-        """Return the number of such a field, which is fixed from here on."""
+        """Return the number that the program has written to a field, and fix it from here on."""
         return self.machine.pin(self.intrinsic(instance, name))
 
     def asks(self, instance: str, name: str) -> bool:
-        """Return whether such a field is not 0; the opposite is an alternative."""
+        """Return whether the program has written a number other than 0; the opposite is an alternative."""
         value = self.intrinsic(instance, name)
         z = None if value.formula is None else as_bits(value.formula) != 0
         self.machine.flip((instance, name), Scalar(int(value.number != 0), z), 0, self.machine.code.all)

@@ -96,7 +96,7 @@ _LINES: dict[type[ev.Event], Callable[[Any], list[str]]] = {
 
 
 def log_line(event: ev.Event, text: str) -> str:
-    """Return a line with the numbers of the packet and of the copy, as simple_switch's after time and level."""
+    """Return the part of simple_switch's line after time and level: the numbers of packet and copy, and `text`."""
     return f"[{event.packet}.{event.copy}] [cxt 0] {text}"
 
 

@@ -74,7 +74,7 @@ def _numbered(ports: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
 def _tree_ports(
     switch: SwitchView, group: CollectiveGroup, number: int, tree: Tree, base: int, replicas: Replicas
 ) -> list[Entry]:
-    """Return the entries of each port of a tree: from a child, or from above on links to the root."""
+    """Return an entry for each port of a tree, for packets that arrive from a child or from the parent."""
     children = tree.down[switch.name]
     multicast = replicas.setdefault(children, len(switch.groups) + len(replicas) + 1)
     common = {

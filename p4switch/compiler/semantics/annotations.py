@@ -50,7 +50,7 @@ class Annotations:
                     self.ctx.error(a, f"annotation @{a.name} is given twice, and one is structured")
 
     def text(self, a: ast.Annotation) -> str | None:
-        """Return the argument of an annotation, checked, that has one string."""
+        """Return the only argument of an annotation if it is a string; None otherwise."""
         value = self.facts.constants.get(a.args[0]) if a.args and len(a.args) == 1 else None
         return value if isinstance(value, str) else None
 

@@ -79,7 +79,7 @@ class Arguments:
         return types.UNKNOWN
 
     def pass_argument(self, what: str, param: ast.Parameter, t: Type, e: ast.Expr, constant: bool) -> None:
-        """Convert argument `e`, checked, for `param` of type `t`.
+        """Convert the checked argument `e` for `param` of type `t`.
 
         With `constant`, the argument of a parameter without direction must be known at compile time.
         """

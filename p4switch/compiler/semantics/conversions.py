@@ -25,7 +25,7 @@ class Conversions:
         self.constants = ctx.facts.constants
 
     def convert(self, e: ast.Expr, target: Type, what: str = "") -> Type:
-        """Convert `e`, checked, implicitly to type `target`, and return that; report it if that is impossible.
+        """Convert the checked expression `e` implicitly to `target`, and return that type; report a failure.
 
         `what` names in the message what requires the type.
         """
@@ -81,13 +81,13 @@ class Conversions:
         self.types[e] = target
 
     def literal_as(self, e: ast.Expr, t: types.Bits) -> None:
-        """Give a constant of type `int` type `t`; warn if bits are lost."""
+        """Convert a constant of type `int` to type `t`; warn if bits are lost."""
         value = self.facts.integer(e)
         assert value is not None
         self.facts.constant(e, self._fitted(e, value, t), t)
 
     def _fitted(self, e: ast.Expr, value: int, t: types.Bits) -> int:
-        """Return `value`, that of `e`, in the range of `t`; warn if bits are lost."""
+        """Return the value of `e`, cut to the range of `t`; warn if bits are lost."""
         if fits(value, t):
             return value
         wrapped = wrap(value, t)
@@ -97,7 +97,7 @@ class Conversions:
         return wrapped
 
     def sized(self, e: ast.Expr, t: types.Bits) -> None:
-        """Give an expression of type `int` type `t`, modulo 2**width.
+        """Convert an expression of type `int` to type `t`, modulo 2**width.
 
         A value that is known only at run time, as in `(bit<8>)((int)x + 1)`, is computed in `t` throughout.
         """

@@ -57,7 +57,7 @@ class Values:
         return "it is not a variable, a field or a part of one"
 
     def is_constant(self, e: ast.Expr, in_call: bool = False) -> bool:
-        """Return whether the value of `e`, checked, is known when the program is compiled.
+        """Return whether the value of the checked expression `e` is known when the program is compiled.
 
         With `in_call`, parameters without direction count as known, because they are once the call is inlined.
         """
@@ -94,7 +94,7 @@ class Values:
         return False
 
     def meant(self, e: ast.Expr) -> ast.Expr:
-        """Return the operand whose value `e`, checked, always has: of a cast to the same type, of a known condition."""
+        """Return the part of the checked expression `e` that decides its value, behind casts that change nothing."""
         while True:
             if isinstance(e, ast.Cast) and self.types[e] == self.types[e.operand]:
                 e = e.operand
@@ -127,7 +127,7 @@ class Values:
         return dict(zip(names, e.items, strict=False))
 
     def calls(self, e: ast.Expr, *kinds: CallKind) -> bool:
-        """Return whether the evaluation of `e`, checked, calls something of these kinds."""
+        """Return whether the evaluation of the checked expression `e` calls something of these kinds."""
         return any(isinstance(x, ast.Call) and self.bindings[x].kind in kinds for x in walk(e, self.ctx.facts))
 
     def same(self, a: ast.Expr, b: ast.Expr) -> bool:

@@ -33,7 +33,7 @@ _INTERLEAVED = 64  # ... of which so many are under way together
 
 @dataclass(frozen=True)
 class Load:
-    """Pipeline with its packets for a turn, given by the turn's number, which are repeated that many times.
+    """Pipeline to measure: `packets` returns those of the turn of this number, which sends them `rounds` times.
 
     `forwarded` of them leave each time. `check` raises RuntimeError if they did not take the path that is to be
     measured.

@@ -1,4 +1,4 @@
-"""`psa_clone_i2e` and similar functions, which tell what will happen to a packet at the end of ingress or egress."""
+"""`psa_clone_i2e` and similar functions, which decide what happens to a packet at the end of ingress or egress."""
 
 from __future__ import annotations
 
