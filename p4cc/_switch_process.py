@@ -42,7 +42,7 @@ _made = itertools.count()  # numbers of this process's switches, for unique name
 
 
 class MissingError(UserError):
-    """Dependency of such a switch that is missing."""
+    """A dependency of a switch in a process of its own is missing."""
 
     missing = True
 

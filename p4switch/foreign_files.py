@@ -79,7 +79,7 @@ def real(where: str, word: str, what: str) -> float:
 
 
 def decimal(word: str) -> Decimal | None:
-    """Return such a number exactly.
+    """Return the exact value of a number that may have a point and an exponent.
 
     The result is None for other words, and for numbers with more digits or a larger exponent than any sensible one.
     """

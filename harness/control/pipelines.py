@@ -52,7 +52,7 @@ class Build:
         include_dirs: Sequence[Path] = (SOURCE_DIRECTORY,),
         architecture: str | None = None,
     ) -> Build:
-        """Return the build of a program with a load balancer; the programs include the default themselves."""
+        """Return the build of a program with a load balancer; for the default one nothing has to be added."""
         folders, macros = [*include_dirs], dict(defines)
         if load_balancer.name != DEFAULT:
             folders.append(load_balancer.source.parent)

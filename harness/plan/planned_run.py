@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run among others.
+    """One of several runs that are planned together.
 
     Parameters
     ----------

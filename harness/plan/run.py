@@ -442,7 +442,7 @@ class Run:
         return {}
 
     def traffic(self) -> workloads.Traffic:
-        """Return the run's flows, made anew.
+        """Return the run's flows, generated again by each call.
 
         Raises UserError, also for a flow between hosts that the network cannot connect.
         """

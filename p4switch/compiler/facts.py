@@ -74,7 +74,7 @@ class Binding:
 
 @dataclass(eq=False, slots=True)
 class Facts:
-    """The tables."""
+    """Facts about one program, in tables keyed by the nodes of its tree."""
 
     names: Names = field(default_factory=Names)
     """Declarations of each name that is used, whatever the use means."""

@@ -36,7 +36,7 @@ _TIME_LIMIT_S = 120
 
 @dataclass(frozen=True)
 class Forwarding:
-    """Forwarding in one run.
+    """Throughput of a forwarder in one run.
 
     Rates are in packets per second, as offered and as counted after the switch.
     """

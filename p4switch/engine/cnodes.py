@@ -48,7 +48,7 @@ class Return:
 
 @dataclass(frozen=True)
 class Break:
-    """The end of a case."""
+    """`break` at the end of a case."""
 
 
 @dataclass

@@ -165,7 +165,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
     # --- data ---
 
     def data(self, expr: ir.Expr) -> Value:
-        """Return the exact value."""
+        """Return the value of `expr`, without bits beyond its range."""
         if isinstance(expr.type, types.Bool):
             return Value(cexpr.cast("uint64_t", self.bool(expr)), 0, 1)
         return expr.accept(self)

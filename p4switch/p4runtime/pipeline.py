@@ -204,7 +204,7 @@ class Pipeline:
 
 
 def load(p4info: Message, device_config: bytes) -> Pipeline:
-    """Return the pipeline made from both.
+    """Return the pipeline of a P4Info and its device config.
 
     Raises P4RuntimeError (INVALID_ARGUMENT) if they do not fit each other.
     """

@@ -68,7 +68,7 @@ class Trees:
         return self._put(self.trees, ident, tree)
 
     def set_node(self, ident: int, node: Node | None) -> Undo:
-        """Set a node in the same way; a removed node leaves its group or ECMP."""
+        """Set a node, or remove it with None; a removed node leaves its group or ECMP. Return how to undo it."""
         if node is not None:
             self._check([(lag, None) for lag in node.lags], self.lags, "LAG")
             return self._put(self.nodes, ident, node)
@@ -89,7 +89,7 @@ class Trees:
         return undo
 
     def set_ecmp(self, ident: int, nodes: tuple[int, ...] | None) -> Undo:
-        """Set the nodes of an ECMP in the same way."""
+        """Set the nodes of an ECMP, or remove it with None; return how to undo it."""
         if nodes is None:
             users = [tree for tree, each in self.trees.items() if any(ecmp == ident for ecmp, _ in each.ecmps)]
             if users:
@@ -100,7 +100,7 @@ class Trees:
         return self._put(self.ecmps, ident, nodes)
 
     def set_lag(self, ident: int, lag: Lag | None) -> Undo:
-        """Set a LAG in the same way."""
+        """Set a LAG, or remove it with None; return how to undo it."""
         if lag is None:
             users = [node for node, each in self.nodes.items() if ident in each.lags]
             if users:

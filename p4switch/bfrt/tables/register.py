@@ -86,7 +86,7 @@ class ParameterTable(RegisterTable):
         invalid(f"{self.name}: the table has no key; expected the default entry")
 
     def find(self, entry: Message, state: State) -> list[Message]:
-        """Return the number."""
+        """Return the parameter's number, which is the default entry."""
         if not entry.is_default_entry:
             return []
         reply = self._encoded(self._cell(0, state), state, None)

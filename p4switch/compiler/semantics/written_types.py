@@ -207,7 +207,7 @@ class WrittenTypes:
                 self.check_field(t, decl, types.substitute(self.types[field], bound), field.name)
 
     def check_field(self, at: ast.Node, decl: ast.RecordDecl, t: Type, name: str) -> None:
-        """Report a field whose type such a declaration cannot have."""
+        """Report a field of type `t` if the declaration `decl` cannot have fields of that type."""
         if isinstance(t, (types.Unknown, types.TypeVar)):
             return
         if isinstance(decl, ast.HeaderDecl):
