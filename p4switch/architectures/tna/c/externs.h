@@ -57,7 +57,10 @@ P4_UNUSED static uint64_t p4_rate_pass(uint64_t value, uint32_t in, uint64_t ela
 P4_UNUSED static uint64_t p4_whole(uint64_t value) { return (value >> 32) + (value >> 31 & 1); }
 
 /* Feeds a number to the cell of an Lpf and returns the result. */
-#define P4_LPF(cell, in, now_ns)                                                                                          ((cell).value = ((cell).rate ? p4_rate_pass : p4_low_pass)((cell).value, in, (now_ns) - (cell).since_ns,                                                                        (cell).gain_ps, (cell).decay_ps),                          (cell).since_ns = (now_ns), p4_whole((cell).value) >> ((cell).scale & 31))
+#define P4_LPF(cell, in, now_ns)                                                                                      \
+    ((cell).value = ((cell).rate ? p4_rate_pass : p4_low_pass)((cell).value, in, (now_ns) - (cell).since_ns,          \
+                                                               (cell).gain_ps, (cell).decay_ps),                      \
+     (cell).since_ns = (now_ns), p4_whole((cell).value) >> ((cell).scale & 31))
 
 /* Whether a packet is dropped at this average depth, which like the probability is in units of 2^-32. */
 P4_UNUSED static int p4_red(p4_switch *sw, uint64_t average, uint32_t least, uint32_t most, uint64_t probability)
@@ -72,7 +75,11 @@ P4_UNUSED static int p4_red(p4_switch *sw, uint64_t average, uint32_t least, uin
 }
 
 /* Feeds a depth to the cell of a Wred and returns whether the packet is dropped. */
-#define P4_WRED(cell, in, now_ns)                                                                                         ((cell).value = p4_low_pass((cell).value, in, (now_ns) - (cell).since_ns, (cell).constant_ps, (cell).constant_ps),     (cell).since_ns = (now_ns),                                                                                           (cell).enabled && p4_red(sw, (cell).value, (cell).least, (cell).most, (cell).probability))
+#define P4_WRED(cell, in, now_ns)                                                                                     \
+    ((cell).value = p4_low_pass((cell).value, in, (now_ns) - (cell).since_ns, (cell).constant_ps,                     \
+                                (cell).constant_ps),                                                                  \
+     (cell).since_ns = (now_ns),                                                                                      \
+     (cell).enabled && p4_red(sw, (cell).value, (cell).least, (cell).most, (cell).probability))
 
 /* Subtracts the bytes from `from` to `to` of a packet, as words of 16 bits, from a one's complement sum. */
 P4_UNUSED static uint32_t p4_csum_without(uint32_t sum, const uint8_t *front, uint32_t front_len, const p4_frame *frame,
@@ -114,10 +121,10 @@ P4_UNUSED static uint64_t p4_low_bits(uint64_t value, uint32_t width)
     return width < 64 ? value & (((uint64_t)1 << width) - 1) : value;
 }
 
-P4_UNUSED static uint64_t p4_configured_hash(const uint8_t *fields, const uint64_t *slices, uint32_t count, uint32_t bits,
-                                             int identity, uint32_t width, int reflected, uint64_t polynomial,
-                                             uint64_t initial, uint64_t final, int msb, int extend, uint32_t rotate,
-                                             uint32_t result_bits)
+P4_UNUSED static uint64_t p4_configured_hash(const uint8_t *fields, const uint64_t *slices, uint32_t count,
+                                             uint32_t bits, int identity, uint32_t width, int reflected,
+                                             uint64_t polynomial, uint64_t initial, uint64_t final, int msb,
+                                             int extend, uint32_t rotate, uint32_t result_bits)
 {
     uint8_t in[P4_HASH_BYTES];
     const uint32_t n = (bits + 7) / 8, skew = 8 * n - bits; /* zeros in front */
@@ -137,7 +144,7 @@ P4_UNUSED static uint64_t p4_configured_hash(const uint8_t *fields, const uint64
     rotate %= result_bits;
     return rotate ? p4_low_bits(value << rotate | value >> (result_bits - rotate), result_bits) : value;
 }
-#define P4_CONFIGURED_HASH(cell, fields, result_bits)                                                                     \
-    p4_configured_hash(fields, (cell).slices, (cell).count, (cell).bits, (cell).identity, (cell).width, (cell).reflected,      \
-                       (cell).polynomial, (cell).initial, (cell).final, (cell).msb, (cell).extend, (cell).rotate,          \
-                       result_bits)
+#define P4_CONFIGURED_HASH(cell, fields, result_bits)                                                                 \
+    p4_configured_hash(fields, (cell).slices, (cell).count, (cell).bits, (cell).identity, (cell).width,               \
+                       (cell).reflected, (cell).polynomial, (cell).initial, (cell).final, (cell).msb,                 \
+                       (cell).extend, (cell).rotate, result_bits)
