@@ -583,7 +583,9 @@ def _errors(count: int, failed: list[tuple[int, P4RuntimeError]], all_or_none: b
     return errors
 
 
-_ALWAYS_THERE = ("counter_entry", "meter_entry", "register_entry", "value_set_entry", "extern_entry")
+_ALWAYS_THERE = (
+    "counter_entry", "meter_entry", "direct_meter_entry", "register_entry", "value_set_entry", "extern_entry",
+)  # fmt: skip
 
 
 def _carry_over(old: State, new: State) -> None:
@@ -607,6 +609,8 @@ def _carry_over(old: State, new: State) -> None:
     for entry in old.tables.carried():
         _put(new, p4runtime_pb2.Entity(table_entry=entry))
     new.tables.carry_indirect_defaults(old.tables)
+    for meter in old.tables.carried_default_meters():
+        _put(new, p4runtime_pb2.Entity(direct_meter_entry=meter))
 
 
 def _put(state: State, entity: Message) -> None:

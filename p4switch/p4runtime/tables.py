@@ -474,6 +474,14 @@ class TableStore:
         self._set_default_meter(state, new)
         return lambda: self._set_default_meter(state, old)
 
+    @staticmethod
+    def _default_meter(state: _State) -> Message:
+        message = p4runtime_pb2.DirectMeterEntry()
+        message.table_entry.table_id, message.table_entry.is_default_action = state.info.id, True
+        if state.default_meter is not None:
+            encode_meter(state.default_meter, message.config)
+        return message
+
     def _direct(self, kind: int, message: Message) -> tuple[Table, Entry]:
         if kind != _MODIFY:
             invalid("direct counters and meters come and go with their table entry; expected MODIFY")
@@ -502,11 +510,7 @@ class TableStore:
         if query.table_entry.is_default_action and query.table_entry.table_id:
             state = self._state(query.table_entry.table_id)
             if state.info.meter is not None:
-                message = p4runtime_pb2.DirectMeterEntry()
-                message.table_entry.table_id, message.table_entry.is_default_action = state.info.id, True
-                if state.default_meter is not None:
-                    encode_meter(state.default_meter, message.config)
-                yield message
+                yield self._default_meter(state)
                 return
         for selected in self._direct_selected(query.table_entry, lambda t: t.meter is not None, "meter"):
             if selected is None:
@@ -561,8 +565,12 @@ class TableStore:
             for key, entry in state.entries.items():
                 if not (info.is_const or entry.is_const):
                     yield self._message(info, key, entry, query)
-            if info.profile is None and (state.default is not None or state.default_meter is not None):
+            if state.default is not None and info.profile is None:
                 yield self._default_message(state, query)
+
+    def carried_default_meters(self) -> Iterator[Message]:
+        """Yield the direct meters of default entries that a controller has set."""
+        return (self._default_meter(state) for state in self._states.values() if state.default_meter is not None)
 
     def carry_indirect_defaults(self, old: TableStore) -> None:
         """Take over the members and groups that are defaults in `old`. Raises P4RuntimeError if one does not exist."""

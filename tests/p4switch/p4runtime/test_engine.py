@@ -256,3 +256,39 @@ def test_a_parameter_of_no_bits_is_given_and_is_nothing(tmp_path: Path) -> None:
     assert c.read(c.entry("t")) == [c.entry("t", {port: 1}, ("send", {"nothing": 0, "port": 5}))]
     bad = c.entry("t", {port: 2}, ("send", {"nothing": 1, "port": 5}))
     assert "does not fit in 0 bits" in c.refused("INVALID_ARGUMENT", INSERT, bad)
+
+
+METERED = """
+#include <v1model.p4>
+header data_t { bit<8> kind; }
+struct headers_t { data_t data; }
+struct meta_t { bit<2> colour; }
+parser parse(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
+    state start { pkt.extract(hdr.data); transition accept; }
+}
+control sums(inout headers_t hdr, inout meta_t meta) { apply { } }
+control ingress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
+    direct_meter<bit<2>>(MeterType.packets) rates;
+    action colour() { rates.read(meta.colour); }
+    table t { key = { hdr.data.kind: exact; } actions = { colour; } const default_action = colour; meters = rates; }
+    apply { std.egress_spec = 1; t.apply(); hdr.data.kind = (bit<8>)meta.colour; }
+}
+control egress(inout headers_t hdr, inout meta_t meta, inout standard_metadata_t std) { apply { } }
+control deparse(packet_out pkt, in headers_t hdr) { apply { pkt.emit(hdr.data); } }
+V1Switch(parse(), sums(), ingress(), egress(), sums(), deparse()) main;
+"""
+
+
+def test_reconcile_keeps_the_meter_of_a_constant_default_entry(tmp_path: Path) -> None:
+    path = tmp_path / "program.p4"
+    path.write_text(METERED)
+    bench = Bench(path)
+    rates = p4runtime_pb2.DirectMeterEntry(
+        table_entry={"table_id": bench.info.tables[0].preamble.id, "is_default_action": True},
+        config={"cir": 1, "cburst": 1, "pir": 1, "pburst": 1},
+    )
+    bench.controller.modify(rates)
+    bench.device.set_forwarding_pipeline_config(config_request(bench.info, bench.config, "RECONCILE_AND_COMMIT"))
+    query = p4runtime_pb2.DirectMeterEntry(table_entry=rates.table_entry)
+    assert bench.controller.read(query) == [rates]
+    assert [data[0] for _ in range(3) for _, data in bench.installed[-1].process(0, b"\7", 0)] == [0, 2, 2]
