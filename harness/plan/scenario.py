@@ -156,7 +156,7 @@ class NicSettings(Table):
     # TCP.
     os_overhead_ns: Nanoseconds = 0
     # The first two bytes of hosts' MAC addresses, before the four of the IPv4 address. Frames of
-    # in-network collectives always have the default.
+    # in-network collectives, and `Host.mac` in entries of one's own, always have the default.
     mac_prefix: Annotated[int, Field(ge=0, le=0xFFFF)] = 0x0200
     # Whether frames are complete in the virtual world, too, so that packets with a bad ICRC are
     # dropped and counted. This takes more time.
