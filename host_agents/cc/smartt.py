@@ -65,10 +65,10 @@ class SmarttParameters:
     wait_threshold: float = field(default=0.25, metadata=SHARE_OR_NONE)
     # Figure 3b: evaluate the four cases once in this many ACKs.
     react_every_packets: int = field(default=1, metadata=POSITIVE)
-    # Figures 2 and 3a: a plain window that reacts to one signal only, instead of the four cases. It
-    # subtracts at most half of the acknowledged bytes, and has no QuickAdapt, FastIncrease and
-    # wait-to-decrease.
-    signals: str = field(default="both", metadata=one_of(*SIGNALS))  # signals to which the window reacts
+    # Signals to which the window reacts. With a single one it is the plain window of figures 2 and 3a
+    # instead of the four cases: it subtracts at most half of the acknowledged bytes, and has no
+    # QuickAdapt, FastIncrease and wait-to-decrease.
+    signals: str = field(default="both", metadata=one_of(*SIGNALS))
 
 
 class Smartt(ReactionPoint):
