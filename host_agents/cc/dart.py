@@ -588,7 +588,7 @@ class Dart(CompositeReactionPoint):
         super().on_sent(now_ns, wire_bytes)
 
     def released_bytes(self, now_ns: int) -> float:
-        """Return the bytes released since the last call: at its rate if its window is open, else 0."""
+        """Return the bytes released since the last call: at the rate, or none if the window is closed."""
         since_ns = self.released_ns
         self.released_ns = now_ns
         if not self.may_send(self.traffic.inflight_bytes):

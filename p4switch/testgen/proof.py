@@ -138,7 +138,7 @@ class Prover:
         return proven
 
     def _followed(self, bit: int) -> bool:
-        """Return whether `_where` has the statement's guards in all its blocks."""
+        """Return whether the guards of all blocks with the statement are known."""
         return bit in self._where and all(block in self._guards for block in self._blocks.get(bit, []))
 
     def _never(self, guards: list[Any]) -> bool:

@@ -56,7 +56,7 @@ class Figure(ABC):
     """True if it is also drawn for all runs of a sweep."""
 
     def fits(self, comparison: Comparison) -> bool:
-        """Return whether there is data to draw; the needed tables exist."""
+        """Return whether there is data to draw; called only if the needed tables exist."""
         return True
 
     def wide(self, comparison: Comparison) -> bool:
