@@ -21,6 +21,7 @@ from harness.reference.comments import summary
 from harness.reference.glossary import glossary, of_reports
 from harness.reference.keys import Key
 from harness.reference.recorded import FILES, recorded
+from harness.reference.sentences import sentence
 from harness.report.claims import claims
 from host_agents import registry
 
@@ -57,7 +58,8 @@ def pages() -> dict[str, str]:
             "Load balancers",
             "`lb` says which. Those of the switches are `switch.load_balancing` (`p4cc list switch-lb`).",
             [
-                (f"{_named(n, one.summary)}\n\nSource: {one.source}.", keys.load_balancer_keys(one))
+                (_named(n, one.summary) + (f"\n\nSource: {one.source}." if one.source else ""),
+                 keys.load_balancer_keys(one))
                 for n, one in registry.load_balancers().items()
             ],
         ),
@@ -119,11 +121,7 @@ def _declared(of_it: Sequence[Key]) -> Iterator[str]:
 
 def _row(key: Key) -> tuple[str, ...]:
     kind = key.type + (f", {key.unit}" if key.unit else "") + (f", {key.range}" if key.range else "")
-    return f"`{key.name}`", kind, f"`{key.default_text}`", _sentence(key.meaning)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].removesuffix(".") + "."
+    return f"`{key.name}`", kind, f"`{key.default_text}`", sentence(key.meaning)
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -142,7 +140,7 @@ def _recorded() -> str:
     ]
     for sections, suffix in ((NAMES, ".parquet"), (FILES, ".json")):
         for section in sections:
-            words = ((f"`{name}`", _sentence(said)) for name, said in recorded()[section].items())
+            words = ((f"`{name}`", sentence(said)) for name, said in recorded()[section].items())
             lines += [f"## {section}{suffix}", "", *_table(("name", "meaning"), words), ""]
     return "\n".join(lines)
 
@@ -150,7 +148,7 @@ def _recorded() -> str:
 def _environment() -> str:
     lines = ["# Environment and exit statuses", ""]
     for section, column in (("environment", "variable"), ("exit-status", "status")):
-        words = ((f"`{name}`", _sentence(said)) for name, said in recorded()[section].items())
+        words = ((f"`{name}`", sentence(said)) for name, said in recorded()[section].items())
         lines += [*_table((column, "meaning"), words), ""]
     return "\n".join(lines)
 
@@ -159,7 +157,7 @@ def _glossary() -> str:
     lines = ["# Glossary", ""]
     for heading, meanings in (("", glossary()), ("## Words of reports", of_reports())):
         lines += [heading, ""] if heading else []
-        lines += [*_table(("word", "meaning"), ((name, _sentence(said)) for name, said in meanings.items())), ""]
+        lines += [*_table(("word", "meaning"), ((name, sentence(said)) for name, said in meanings.items())), ""]
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.reference.sentences import sentence
 from p4switch.errors import UserError, nearest
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def command(name: str, as_json: bool) -> None:
         click.echo(json.dumps([one.record() for one in matching], indent=2))
         return
     for number, one in enumerate(exact + ending):
-        click.echo("\n" * (number > 0) + "\n".join(_told(one)))
+        click.echo("\n" * (number > 0) + "\n".join(_lines(one)))
     _list(below)
 
 
@@ -71,9 +72,9 @@ def _plain(name: str) -> str:
     return name.replace("[]", "")
 
 
-def _told(one: Entry) -> Iterable[str]:
+def _lines(one: Entry) -> Iterable[str]:
     yield one.name + (f"  ({', '.join(one.of)})" if one.of else "")
-    yield f"  {one.meaning[0].upper()}{one.meaning[1:].removesuffix('.')}."
+    yield f"  {sentence(one.meaning)}"
     if one.key is not None:
         key = one.key
         yield f"  {key.type}{f' in {key.unit}' * bool(key.unit)}{f', {key.range}' * bool(key.range)}"

@@ -92,7 +92,7 @@ from p4switch.quantities import quantity
 @click.option("--trace-packets", type=click.IntRange(1), metavar="N", help="With --trace: only the flow's first N.")
 @click.option("--trace-from", metavar="TIME", help="With --trace: those sent from this model time on, as in 20us.")
 @click.option("--trace-until", metavar="TIME", help="With --trace: those sent before this model time.")
-@click.option("--trace-hops", is_flag=True, help="With --trace: without what pipelines do, a hundredth as long.")
+@click.option("--trace-hops", is_flag=True, help="With --trace: leave out what pipelines do, most of a trace.")
 @click.option(
     "--workers",
     metavar="N",
