@@ -67,6 +67,12 @@ class MatchTable(Table):
             query.meter_config.SetInParent()
         return query
 
+    def _defaults(self, state: State) -> list[Message]:
+        """Return P4Runtime's default entry, if the table has one."""
+        query = self._query()
+        query.is_default_action = True
+        return read_p4(state, "table_entry", query)
+
     def _found(self, key: Message, state: State) -> Message | None:
         """Return P4Runtime's entry with a key, if it exists."""
         query = self._query()
@@ -177,11 +183,15 @@ class MatchTable(Table):
             p4_entry.idle_timeout_ns = self._number(given[Id.ENTRY_TTL], self._data[Id.ENTRY_TTL]) * NS_A_MS
         if self._take_counts(given, counter):
             p4_entry.counter_data.CopyFrom(counter)
+        self._take_meter(given, p4_entry, old)
+        return p4_entry
+
+    def _take_meter(self, given: Mapping[int, Message], p4_entry: Message, old: Message | None) -> None:
+        """Set the rates of an entry's direct meter; those that are not given stay as in the old entry."""
         had = old is not None and old.HasField("meter_config")
         config = old.meter_config if old is not None and had else no_limits()
         if self._take_rates(given, config) or had:
             p4_entry.meter_config.CopyFrom(config)
-        return p4_entry
 
     def _take_target(
         self, action_id: int, given: Mapping[int, Message], p4_entry: Message, state: State, old: Message | None = None
@@ -215,9 +225,7 @@ class MatchTable(Table):
             self._take_target(entry.data.action_id, given, p4_entry, state)
             if not p4_entry.HasField("action"):
                 invalid(f"{self.name}: the action is missing")
-            config = no_limits()
-            if self._take_rates(given, config):
-                p4_entry.meter_config.CopyFrom(config)
+            self._take_meter(given, p4_entry, next(iter(self._defaults(state)), None))
         elif kind not in (_Update.RESET, _Update.DELETE):
             unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
         elif self._info["has_const_default_action"]:
@@ -244,9 +252,7 @@ class MatchTable(Table):
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return the entry with a key, the default entry, or all others."""
         if entry.is_default_entry:
-            query = self._query()
-            query.is_default_action = True
-            defaults = [self._encoded(e, state) for e in read_p4(state, "table_entry", query)]
+            defaults = [self._encoded(e, state) for e in self._defaults(state)]
             for each in defaults:
                 self._direct.put(None, each.data, state)
             return defaults

@@ -84,6 +84,14 @@ def test_the_default_entry_has_a_meter(bench: Bench) -> None:
     assert colours(bench, 8, 4) == [GREEN] * 4
 
 
+def test_another_default_action_keeps_the_meter(bench: Bench) -> None:
+    client = bench.client
+    client.write("MODIFY", client.entry("In.direct", None, "colour", default=True, **ONE_KILOBIT))
+    (metered,) = client.read(client.entry("In.direct", default=True))
+    client.write("MODIFY", client.entry("In.direct", None, "colour", default=True))
+    assert client.read(client.entry("In.direct", default=True)) == [metered]
+
+
 def test_p4runtime_sets_the_same_meter_of_the_default_entry(bench: Bench) -> None:
     table = next(t for t in bench.p4info.tables if t.preamble.name == "In.direct")
     meter = p4runtime_pb2.DirectMeterEntry()
