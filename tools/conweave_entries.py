@@ -100,7 +100,7 @@ class LeafConweave(ProgramParameters):
             decoded = Action("update_header_and_decode_port", {"decoded_port": port})
             yield TableEntry("do_update_conweave_header_out_port", {"meta.final_port": Exact(port)}, decoded)
         yield from self._connections(switch, local, uplinks)
-        yield from _queues(local.values())
+        yield from _queues(list(local.values()))
         for session, port in (
             (_REPLY_SESSION, RECIRCULATION_PORT), (CONTROL_PORT, CONTROL_PORT), (NOTIFY_PORT, NOTIFY_PORT),
         ):  # fmt: skip

@@ -81,7 +81,7 @@ def test_copies_have_the_numbers_of_the_children() -> None:
 
 def entries_of(topology: Topology, switch: str, groups: tuple[CollectiveGroup, ...]) -> list[Entry]:
     view = controller.switch_view(topology, topology.switch_by_name[switch], Settings(collectives=groups))
-    return programs.parameters("collective", {}).entries(view)
+    return list(programs.parameters("collective", {}).entries(view))
 
 
 @pytest.mark.parametrize(

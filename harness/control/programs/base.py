@@ -182,8 +182,8 @@ class ProgramParameters(Table, ABC):
         return {}
 
     @abstractmethod
-    def entries(self, switch: SwitchView) -> list[Entry]:
-        """Return the entries for this switch.
+    def entries(self, switch: SwitchView) -> Iterable[Entry]:
+        """Return the entries for this switch, or yield them one by one.
 
         Raises UserError for what cannot be expressed.
         """

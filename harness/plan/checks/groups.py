@@ -47,4 +47,4 @@ def collectives(run: Run, traffic: TrafficSummary) -> None:
             )
     settings = Settings(collectives=run.collectives)
     for switch in run.topology.switches:
-        run.program_parameters.entries(switch_view(run.topology, switch, settings))
+        list(run.program_parameters.entries(switch_view(run.topology, switch, settings)))

@@ -52,7 +52,7 @@ def _circle(topology: Topology, model: type[ProgramParameters], values: str) -> 
     """Return switches whose packets can wait for each other, with the parameters given in JSON."""
     parameters = model.model_validate_json(values)
     entries = {
-        switch.name: parameters.entries(switch_view(topology, switch, Settings())) for switch in topology.switches
+        switch.name: list(parameters.entries(switch_view(topology, switch, Settings()))) for switch in topology.switches
     }
     return tuple(circle(topology, entries, parameters.equal_priorities, deflecting=parameters.free_of_circles))
 

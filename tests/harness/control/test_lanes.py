@@ -30,7 +30,7 @@ def network(name: str) -> Topology:
 
 def written(topology: Topology, **parameters: object) -> dict[str, list[Entry]]:
     made = programs.parameters("dart", parameters)
-    return {switch.name: made.entries(switch_view(topology, switch, Settings())) for switch in topology.switches}
+    return {switch.name: list(made.entries(switch_view(topology, switch, Settings()))) for switch in topology.switches}
 
 
 def graph(
