@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from p4switch.bfrt.attributes import Attribute, Client, Notice
 from p4switch.bfrt.fields import Json
-from p4switch.bfrt.keys import width_of
+from p4switch.bfrt.keys import own_name, width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables.base import TABLE_KINDS, Table
 from p4switch.bfrt.tables.entities import P4Update, read_p4, write_p4
@@ -33,18 +33,18 @@ class Tables:
         every = [*bf_rt["tables"], *fixed]
         self._infos: dict[int, Json] = {t["id"]: t for t in every}
         ids = dict(_p4_ids(p4info))
-        profiles = {t["id"]: t["name"].partition(".")[2] for t in bf_rt["tables"] if t["table_type"] == "Action"}
+        profiles = {t["id"]: own_name(t["name"]) for t in bf_rt["tables"] if t["table_type"] == "Action"}
         for info in bf_rt["tables"]:
             if info["table_type"] == "Selector":
                 profile = next(profiles[of] for of in info["depends_on"] if of in profiles)
-                ids["selector", info["name"].partition(".")[2]] = ids["action_profile", profile]
+                ids["selector", own_name(info["name"])] = ids["action_profile", profile]
         kinds = ((info, TABLE_KINDS.get(info["table_type"])) for info in every)
         self._tables = {info["id"]: kind(info, ids) for info, kind in kinds if kind is not None}
         for info in bf_rt["tables"]:
             for used in info["depends_on"] if info["table_type"].startswith("MatchAction") else ():
                 if used in self._tables:
                     self._tables[used].scoped_by = self._tables[info["id"]]
-        self._learn = {ids["digest", each["name"].partition(".")[2]]: each for each in bf_rt["learn_filters"]}
+        self._learn = {ids["digest", own_name(each["name"])]: each for each in bf_rt["learn_filters"]}
         self._checked: Any = None
 
     def table(self, ident: int) -> Table:

@@ -22,6 +22,10 @@ class MaskedTable(Owner, Protocol):
     """A table whose keys have masks."""
 
     @property
+    def object_name(self) -> str:
+        """The table's name in the program."""
+
+    @property
     def keys(self) -> Keys:
         """The table's keys."""
 
@@ -60,16 +64,12 @@ class DynamicKeyMask(Attribute):
             precondition(f"{name}: the table has entries; expected none when its masks change")
         old = self._masks
         self._store(masks, state)
-
-        def undo() -> None:
-            self._store(old, state)
-
-        return undo
+        return lambda: self._store(old, state)
 
     def _store(self, masks: dict[int, int], state: State) -> None:
         for cell, ignored in enumerate(self._cells(masks)):
             data = objects.packed(TableKeyMasks, {"ignored": ignored})
-            state.switch.object_write(masks_of(self._table.name.partition(".")[2]), cell, data)
+            state.switch.object_write(masks_of(self._table.object_name), cell, data)
         self._set_masks(masks)
 
     def _cells(self, masks: dict[int, int]) -> Iterator[int]:

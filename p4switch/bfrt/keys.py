@@ -28,6 +28,11 @@ def number(value: bytes, width: int, where: str) -> int:
     return decoded
 
 
+def own_name(name: str) -> str:
+    """Return a name of `bf-rt.json` without that of the pipe in front of it."""
+    return name.partition(".")[2]
+
+
 def width_of(field: Json) -> int:
     """Return the width in bits of a field of `bf-rt.json`."""
     t = field["type"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from p4switch.architectures.architecture import ARCHITECTURES
 from p4switch.bfrt.attributes import ALL_PIPES, Attribute, EntryScope
 from p4switch.bfrt.fields import Id, Json
-from p4switch.bfrt.keys import number, width_of
+from p4switch.bfrt.keys import number, own_name, width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables.data import decode, encode
 from p4switch.bfrt.tables.entities import MOST, in_turn
@@ -71,9 +71,14 @@ class Table(ABC):
         kinds = (self.offers.get(name) for name in [*info["attributes"], *self.always])
         self.attributes: dict[str, Attribute] = {kind.kind: kind(self) for kind in kinds if kind is not None}
 
+    @property
+    def object_name(self) -> str:
+        """Name of the object behind the table in the program."""
+        return own_name(self.name)
+
     def _p4_id(self, kind: str, name: str = "") -> int:
         """Return P4Info's id of the object behind the table, or of another object with a given name."""
-        return self._ids[kind, name or self.name.partition(".")[2]]
+        return self._ids[kind, name or self.object_name]
 
     def attribute(self, kind: str) -> Attribute:
         """Return an attribute. Raises P4RuntimeError (UNIMPLEMENTED)."""
@@ -130,7 +135,21 @@ class Table(ABC):
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
         """Write the default entry of a table that has one."""
+        self._refuse_default()
+
+    def _refuse_default(self) -> NoReturn:
         unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
+
+    def _restores(self, kind: int) -> bool:
+        """Return whether an update restores the program's default entry (RESET, DELETE) instead of setting it.
+
+        Raises P4RuntimeError (UNIMPLEMENTED) for updates that do neither.
+        """
+        if kind in (_Update.RESET, _Update.DELETE):
+            return True
+        if kind not in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
+            unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
+        return False
 
     @abstractmethod
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:

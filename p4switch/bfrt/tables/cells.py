@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 from p4switch.bfrt.messages import Message
 from p4switch.bfrt.tables.base import Table
 from p4switch.bfrt.tables.entities import P4Update, read_p4, write_p4
-from p4switch.p4runtime.errors import unimplemented
 
 if TYPE_CHECKING:
     from p4switch.p4runtime.device import State
@@ -64,7 +63,7 @@ class Cells(AnyPipe):
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return cells."""
         if entry.is_default_entry:
-            unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
+            self._refuse_default()
         keyed = entry.WhichOneof("value") == "key"
         cells = [self._cell(self._index(entry), state)] if keyed else read_p4(state, self.entity, self.bare())
         return [self._encoded(cell, state, cell.index.index) for cell in cells]

@@ -15,7 +15,7 @@ from p4switch.bfrt.tables.cells import AnyPipe
 from p4switch.bfrt.tables.data import decode, encode
 from p4switch.bfrt.tables.entities import in_turn
 from p4switch.engine import objects
-from p4switch.p4runtime.errors import invalid, unimplemented
+from p4switch.p4runtime.errors import invalid
 
 if TYPE_CHECKING:
     from p4switch.architectures.extern import ExternType
@@ -155,7 +155,6 @@ class FilterTable(AnyPipe):
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)
         self._fields = self.kind(self.name, self._data)
-        self._object = self.name.partition(".")[2]
 
     def _checked(self, index: int) -> int:
         if index >= self.usage():
@@ -165,23 +164,23 @@ class FilterTable(AnyPipe):
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
         """Write a cell; fields that are not given keep their values."""
         given = self._given(entry.data, self._data)
-        return self._fields.change(self._object, self._checked(self._index(entry)), given, state)
+        return self._fields.change(self.object_name, self._checked(self._index(entry)), given, state)
 
     def clear(self, state: State) -> Undo:
         """Set all cells to their initial values."""
         indices = range(self.usage())
-        used = (index for index in indices if any(self._fields.cell(self._object, index, state).values()))
-        return in_turn(self._fields.store(self._object, index, {}, state) for index in used)
+        used = (index for index in indices if any(self._fields.cell(self.object_name, index, state).values()))
+        return in_turn(self._fields.store(self.object_name, index, {}, state) for index in used)
 
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return the requested cell, or all cells."""
         if entry.is_default_entry:
-            unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
+            self._refuse_default()
         keyed = entry.WhichOneof("value") == "key"
         entries = []
         for index in [self._checked(self._index(entry))] if keyed else range(self.usage()):
             reply = self._entry(index)
-            self._fields.put(self._object, index, reply.data, state)
+            self._fields.put(self.object_name, index, reply.data, state)
             entries.append(reply)
         return entries
 

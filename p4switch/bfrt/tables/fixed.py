@@ -11,7 +11,7 @@ from p4switch.bfrt.keys import width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables.base import Table
 from p4switch.bfrt.tables.entities import in_turn
-from p4switch.p4runtime.errors import already_exists, invalid, not_found, unimplemented
+from p4switch.p4runtime.errors import already_exists, invalid, not_found
 from p4switch.p4runtime.messages import p4runtime_pb2
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class FixedTable(Table):
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return the requested entry, or all entries."""
         if entry.is_default_entry:
-            unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
+            self._refuse_default()
         wanted = [self._index(entry)] if entry.WhichOneof("value") == "key" else None
         return [self._found(index, state) for index in self._indices(state) if wanted is None or index in wanted]
 

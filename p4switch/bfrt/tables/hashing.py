@@ -17,7 +17,7 @@ from p4switch.architectures.tna.externs.hash import MOST_SLICES, PREDEFINED, Has
 from p4switch.bfrt.fields import Id, Json
 from p4switch.bfrt.keys import number, width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
-from p4switch.bfrt.tables.base import TABLE_KINDS, type_name
+from p4switch.bfrt.tables.base import TABLE_KINDS
 from p4switch.bfrt.tables.cells import AnyPipe
 from p4switch.bfrt.tables.data import decode, encode
 from p4switch.bits.checksums import Crc, crc_of, reflect
@@ -171,7 +171,7 @@ class HashTable(AnyPipe):
 
     @property
     def _hash(self) -> str:
-        return self.name.partition(".")[2].rpartition(".")[0]
+        return self.object_name.rpartition(".")[0]
 
     def _program(self, state: State) -> _Program:
         instance = next((each for each in state.pipeline.program.externs if each.name == self._hash), None)
@@ -219,11 +219,8 @@ class HashTable(AnyPipe):
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
         """Configure the hash, or restore that of the program (RESET, DELETE)."""
-        if kind in (_Update.RESET, _Update.DELETE):
-            return self._change(self._initial(state), state)
-        if kind not in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
-            unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
-        return self._change(self._members(entry, state), state)
+        members = self._initial(state) if self._restores(kind) else self._members(entry, state)
+        return self._change(members, state)
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
         """Refuse entries, because there is only a default entry."""

@@ -13,7 +13,7 @@ from p4switch.bfrt.key_masks import DynamicKeyMask
 from p4switch.bfrt.keys import Keys
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables.actions import Actions
-from p4switch.bfrt.tables.base import COUNTS, TABLE_KINDS, Table, no_limits, type_name
+from p4switch.bfrt.tables.base import COUNTS, TABLE_KINDS, Table, no_limits
 from p4switch.bfrt.tables.direct import DirectCells
 from p4switch.bfrt.tables.entities import P4Update, from_p4, in_turn, read_p4, to_p4, write_p4
 from p4switch.p4runtime.errors import invalid, not_found, precondition, unimplemented
@@ -214,20 +214,20 @@ class MatchTable(Table):
         """Set the default action, member or group, or restore that of the program (RESET, DELETE)."""
         p4_entry = p4runtime_pb2.TableEntry(table_id=self.table_id, is_default_action=True)
         given: dict[int, Message] = {}
-        if kind in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
+        if not self._restores(kind):
             given = self._given(entry.data, {**self._data, **self._actions.fields(entry.data.action_id)})
-            rates = self._rate_fields()
+            rates = None if self._is_indirect else self._rate_fields()
             taken = {Id.ACTION_MEMBER_ID, Id.SELECTOR_GROUP_ID, *self._direct.ids}
-            taken |= set(rates[1]) if rates is not None and not self._is_indirect else set()
+            if rates is not None:
+                taken.update(rates[1])
             refused = [self._data[ident]["name"] for ident in given if ident in self._data and ident not in taken]
             if refused:
                 unimplemented(f"{self.name}: {refused[0]} of the default entry is not supported")
             self._take_target(entry.data.action_id, given, p4_entry, state)
             if not p4_entry.HasField("action"):
                 invalid(f"{self.name}: the action is missing")
-            self._take_meter(given, p4_entry, next(iter(self._defaults(state)), None))
-        elif kind not in (_Update.RESET, _Update.DELETE):
-            unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
+            if rates is not None:
+                self._take_meter(given, p4_entry, next(iter(self._defaults(state)), None))
         elif self._info["has_const_default_action"]:
             return lambda: None
 

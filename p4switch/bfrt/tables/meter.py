@@ -27,7 +27,7 @@ class MeterTable(Cells):
 
     def meter_name(self, state: State) -> str:
         """Return the meter's name in the program."""
-        return self.name.partition(".")[2]
+        return self.object_name
 
     def bare(self) -> Message:
         """Return P4Runtime's message that selects all meters."""

@@ -9,7 +9,6 @@ from p4switch.bfrt.keys import width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables.base import TABLE_KINDS, Table
 from p4switch.bfrt.tables.entities import P4Update, write_p4
-from p4switch.p4runtime.errors import unimplemented
 
 if TYPE_CHECKING:
     from p4switch.p4runtime.device import State
@@ -68,7 +67,7 @@ class PortMetadataTable(Table):
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return the requested port, or the ports whose fields are not 0."""
         if entry.is_default_entry:
-            unimplemented(f"{self.name}: a {self._info['table_type']} table has no default entry")
+            self._refuse_default()
         keyed = entry.WhichOneof("value") == "key"
         entries = []
         for port in [self._index(entry)] if keyed else self._set_ports(state):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from p4switch.bfrt.keys import width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
-from p4switch.bfrt.tables.base import TABLE_KINDS, type_name
+from p4switch.bfrt.tables.base import TABLE_KINDS
 from p4switch.bfrt.tables.cells import Cells
 from p4switch.bfrt.tables.entities import P4Update, write_p4
 from p4switch.p4runtime import p4data
@@ -59,8 +59,8 @@ class RegisterTable(Cells):
 
     def _reset(self, cell: Message, state: State) -> Undo:
         """Set one cell, or all cells, to the initial value in the program."""
-        name = self.name.partition(".")[2]
-        initial = next(each.initial for each in state.pipeline.program.registers if each.name == name)
+        registers = state.pipeline.program.registers
+        initial = next(each.initial for each in registers if each.name == self.object_name)
         left, whole = sum(width_of(f) for f in self._data.values()), b""
         for f in self._data.values():
             left -= width_of(f)
@@ -75,10 +75,8 @@ class ParameterTable(RegisterTable):
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
         """Set the number, or restore that of the program (RESET, DELETE)."""
-        if kind in (_Update.RESET, _Update.DELETE):
+        if self._restores(kind):
             return self._reset(self._cell(0, state), state)
-        if kind not in (_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY):
-            unimplemented(f"{self.name}: {type_name(kind)} of the default entry is not supported")
         return self._write_cell(0, entry, state)
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:

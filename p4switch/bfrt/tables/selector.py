@@ -31,7 +31,7 @@ class SelectorTable(Table):
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)
-        self._profile = ids["selector", self.name.partition(".")[2]]
+        self._profile = self._p4_id("selector")
         self._largest = min(int(self._data[Id.MAX_GROUP_SIZE]["type"]["default_value"]), MOST_MEMBERS)
         self._offsets: dict[int, int] = {}
         """Position of each group on a chip, which is only returned to clients."""
@@ -162,7 +162,7 @@ class GetMemberTable(AnyPipe):
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)
-        self._profile = ids["selector", self.name.partition(".")[2].removesuffix("_get_member")]
+        self._profile = self._p4_id("selector", self.object_name.removesuffix("_get_member"))
         self._all = p4runtime_pb2.ActionProfileGroup(action_profile_id=self._profile)
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
