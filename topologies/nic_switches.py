@@ -21,6 +21,11 @@ def nic_switch_name(host: str) -> str:
     return f"nic-{host}"
 
 
+def nodes_of(topology: Topology, name: str) -> set[str]:
+    """Return the name of a node, with those of its NICs if it is a server's."""
+    return {name, *(topology.hosts[nic].name for nic in topology.servers.get(name, ()))}
+
+
 def link_ends(topology: Topology, name: str) -> set[str]:
     """Return the nodes at which the links of a node end.
 
@@ -36,7 +41,7 @@ def link_ends(topology: Topology, name: str) -> set[str]:
     set[str]
         The node itself, the NICs of a server, and the switch in a host's NIC.
     """
-    names = {name, *(topology.hosts[nic].name for nic in topology.servers.get(name, ()))}
+    names = nodes_of(topology, name)
     switches = map(nic_switch_name, names & topology.host_by_name.keys())
     return names | (set(switches) & topology.switch_by_name.keys())
 

@@ -33,7 +33,7 @@ from topologies import Host, Topology
 from topologies.collectives import CollectiveGroup
 from topologies.collectives import trees as collective_trees
 from topologies.groups import Group
-from topologies.nic_switches import link_ends
+from topologies.nic_switches import link_ends, nodes_of
 from topologies.routing import BaseRtts
 
 DEFAULT_LIMIT_NS = 1_000_000_000  # limit of a run whose scenario sets none; longer than any run should take
@@ -513,7 +513,7 @@ def _links_of(topology: Topology, index: int, event: LinkEvent) -> list[int]:
         key, name, known = "host", event.host, {*topology.servers, *topology.host_by_name}
     if name not in known:
         raise UserError(f"{where}.{key}: topology {topology.name!r} has none called {name!r}; {suggest(name, known)}")
-    nodes = {topology.hosts[nic].name for nic in topology.servers.get(name, ())} or {name}
+    nodes = nodes_of(topology, name)
     return [i for i, link in enumerate(topology.links) if not nodes.isdisjoint((link.a, link.b))]
 
 
