@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 
@@ -100,7 +100,7 @@ class LeafConweave(ProgramParameters):
             decoded = Action("update_header_and_decode_port", {"decoded_port": port})
             yield TableEntry("do_update_conweave_header_out_port", {"meta.final_port": Exact(port)}, decoded)
         yield from self._connections(switch, local, uplinks)
-        yield from _queues(list(local.values()))
+        yield from _queues(local.values())
         for session, port in (
             (_REPLY_SESSION, RECIRCULATION_PORT), (CONTROL_PORT, CONTROL_PORT), (NOTIFY_PORT, NOTIFY_PORT),
         ):  # fmt: skip
@@ -149,7 +149,7 @@ def _routes(hosts: Sequence[Host], local: Mapping[int, int], uplinks: Sequence[i
         yield TableEntry("nexthop", {"meta.nexthop_id": Exact(group)}, takes)
 
 
-def _queues(ports: Iterator[int] | Sequence[int]) -> Iterator[Entry]:
+def _queues(ports: Iterable[int]) -> Iterator[Entry]:
     """Yield the reorder queues of hosts' ports: their registers, and the messages that stop them."""
     cell = 0
     for port in ports:

@@ -127,10 +127,7 @@ def _uplink_bytes(result: p4cc.Result) -> pd.Series[int]:
 
 def runs(sources: Path, folder: Path) -> pd.DataFrame:
     """Return a row for each variant, of three seeds."""
-    for path in sources.rglob("*.p4"):
-        target = folder / path.relative_to(sources)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)
+    shutil.copytree(sources, folder, dirs_exist_ok=True)
     compiled = compile_program(folder / "leaf_conweave.p4", arch="t2na")
     (register,) = (each.preamble.id for each in compiled.p4info.registers if each.preamble.alias == "reg_port")
     (folder / "leaf_conweave.py").write_text(program_file("leaf_conweave", LeafConweave.__name__))

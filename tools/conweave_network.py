@@ -40,10 +40,7 @@ _WORKLOADS = {
 
 def runs(sources: Path, folder: Path) -> pd.DataFrame:
     """Return a row for each workload and program, of three seeds."""
-    for path in sources.rglob("*.p4"):
-        target = folder / path.relative_to(sources)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)
+    shutil.copytree(sources, folder, dirs_exist_ok=True)
     (folder / "native_dcqcn.py").write_text(program_file("native_dcqcn", NativeDcqcn.__name__))
     rows = []
     for workload, table in _WORKLOADS.items():
