@@ -155,19 +155,19 @@ WITH_INT: Final = Packet(
     (INT_SHIM, INT_RECORDS),
     opcodes=wire.FIRST_CONTROL - wire.WITH_INT,
     wraps=True,
-    meaning="RC opcode n with an INT shim between BTH and what follows",
+    meaning="RC opcode n with an INT shim after the BTH",
 )
 SACK: Final = Packet("SACK", wire.SACK, (AETH, SACK_HEADER), meaning="selective acknowledgement")
 SACK_WITH_INT: Final = Packet(
     "SACK with INT",
     wire.SACK_WITH_INT,
     (INT_SHIM, INT_RECORDS, AETH, SACK_HEADER),
-    meaning="the same with the echo of an INT shim",
+    meaning="SACK that echoes an INT shim",
 )
 TRIMMED: Final = Packet(
-    "trimmed", wire.TRIMMED, payload=True, icrc=False, meaning="the start of a data packet whose rest a switch cut off"
+    "trimmed", wire.TRIMMED, payload=True, icrc=False, meaning="data packet of which a switch kept only the start"
 )
-NACK: Final = Packet("NACK", wire.NACK, meaning="a trimmed packet has to be sent again")
+NACK: Final = Packet("NACK", wire.NACK, meaning="request to send a trimmed packet again")
 CUMULATIVE: Final = Packet(
     "cumulative ACK", wire.CUMULATIVE, (AETH, CUMULATIVE_HEADER), meaning="ACK of TCP: a SACK without a map"
 )

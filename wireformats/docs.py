@@ -1,7 +1,7 @@
 """Tables of `docs/wire-formats.md`; `p4cc packets --docs FILE` regenerates those between its marks.
 
 A table is between `<!-- packets: NAME -->` and `<!-- end of packets -->`. NAME is `opcodes` (every packet by opcode), a
-packet (the fields after its BTH), `header.field` (the field's named values) or a header of Ultra Ethernet.
+packet (the fields after its BTH) or `header.field` (the field's named values).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import re
 
 from host_agents.packets import DECIMAL, SIDES, Field, Header, Opcodes, Packet, Records
 from p4switch.errors import UserError, lookup
-from wireformats import uet
 
 _FEW = 8  # fields with more values have a table of their own
 _SECTION = re.compile(r"(<!-- packets: ([^>]+) -->\n).*?(<!-- end of packets -->)", re.DOTALL)
@@ -29,9 +28,11 @@ def updated(text: str, opcodes: Opcodes) -> str:
 
 
 def opcode_table(opcodes: Opcodes) -> list[str]:
-    """Return a table of all packets: opcode, contents after the BTH, recipient, description."""
-    lines = ["| opcode | packet | of | after the BTH | goes to | |", "|---|---|---|---|---|---|"]
-    return lines + [f"| {' | '.join(row)} |" for row in _described(opcodes)]
+    """Return a table of all packets: opcode, name, owner, contents after the BTH, description."""
+    lines = ["| opcode | packet | owner | after the BTH | meaning |", "|---|---|---|---|---|"]
+    for number, name, owner, parts, _, meaning in _described(opcodes):
+        lines.append(f"| {number} | {name} | {owner} | {parts} | {meaning} |")
+    return lines
 
 
 def listing(opcodes: Opcodes) -> list[str]:
@@ -68,7 +69,7 @@ def contents(packet: Packet) -> str:
         for part in packet.parts
     ]
     if packet.wraps:
-        described.append("what RC opcode n has")
+        described.append("as RC opcode n")
     return ", ".join([*described, "payload"] if packet.payload else described) or "nothing"
 
 
@@ -81,7 +82,7 @@ def recipient(packet: Packet) -> str:
 
 def layout_table(packet: Packet) -> list[str]:
     """Return a table of the fields after the BTH: start byte and bit (0: the most significant), and width."""
-    lines = ["| byte | bit | bits | field | unit | |", "|---|---|---|---|---|---|"]
+    lines = ["| byte:bit | bits | field | meaning |", "|---|---|---|---|"]
     start, growth = 0, ""  # growth: bytes of preceding records, whose number a field gives
     for part in packet.parts:
         if isinstance(part, Header):
@@ -98,7 +99,7 @@ def layout_table(packet: Packet) -> list[str]:
 
 def value_table(field: Field) -> list[str]:
     """Return a table of the named values of a field."""
-    lines = ["| value | |", "|---|---|"]
+    lines = ["| value | meaning |", "|---|---|"]
     return lines + [f"| {_number(field, value)} | {name} |" for value, name in field.values.items()]
 
 
@@ -109,8 +110,9 @@ def _rows(header: Header, start: int, growth: str) -> list[str]:
         named = [f"{_number(field, value)} {name}" for value, name in field.values.items()]
         if len(named) > _FEW:
             named = []
-        text = "; ".join(filter(None, (field.meaning, ", ".join(named))))
-        cells = (f"{start + place.byte}{growth}", place.bit % 8, field.bits, f"`{field.name}`", field.unit, text)
+        unit = f"[{field.unit}]" * bool(field.unit)
+        text = " ".join(filter(None, (unit, "; ".join(filter(None, (field.meaning, ", ".join(named)))))))
+        cells = (f"{start + place.byte}:{place.bit % 8}{growth}", field.bits, f"`{field.name}`", text)
         rows.append(f"| {' | '.join(map(str, cells))} |")
     return rows
 
@@ -122,9 +124,6 @@ def _number(field: Field, value: int) -> str:
 def _section(name: str, opcodes: Opcodes) -> list[str]:
     if name == "opcodes":
         return opcode_table(opcodes)
-    for known in uet.HEADERS:
-        if known.name == name:
-            return ["| byte | bit | bits | field | unit | |", "|---|---|---|---|---|---|", *_rows(known, 0, "")]
     packets = {packet.name: packet for packet in opcodes.all()}
     header, dot, field = name.partition(".")
     if not dot:

@@ -46,7 +46,7 @@ FRP: Final = Packet(
     (FRP_HEADER,),
     to=TO_NOTIFICATION_POINT,
     reply="response",
-    meaning="flow rate packet: asks for a flow's fair share, and tells it",
+    meaning="flow rate packet: requests or returns the flow's fair share",
 )
 
 

@@ -76,14 +76,14 @@ SHARE_HEADER: Final = Header(
     "What a receiver tells a sender of Dart.",
 )
 ACK: Final = Packet(
-    "ACK with share", 0xE4, (AETH, SHARE_HEADER), to=TO_SENDER, meaning="ACK or NAK of Dart: with the sender's share"
+    "ACK with share", 0xE4, (AETH, SHARE_HEADER), to=TO_SENDER, meaning="ACK or NAK with the sender's share"
 )
 NOTICE: Final = Packet(
     "share notice",
     0xEB,
     (SHARE_HEADER,),
     to=TO_REACTION_POINT,
-    meaning="Dart: a share that no data has asked for",
+    meaning="a share sent without a data packet to answer",
 )
 LOOK_AHEAD: Final = Packet(
     "look-ahead",
@@ -93,7 +93,7 @@ LOOK_AHEAD: Final = Packet(
         Records(Header("look_ahead_member", (Field("nic", 16, "id of a NIC"),)), "count", align_bytes=4, limit=255),
     ),
     to=TO_NOTIFICATION_POINT,
-    meaning="Dart: who sends in an incast; the PSN is the number of the sender's message in its queue pair",
+    meaning="members of an announced incast",
 )
 
 SHARE_HEADER_BYTES: Final = 4  # a test keeps it equal to the header's

@@ -48,7 +48,7 @@ RTS: Final = Packet(
         ),
     ),
     to=TO_NOTIFICATION_POINT,
-    meaning="asks the receiver to pull",
+    meaning="request for credit",
 )
 PULL: Final = Packet(
     "pull",

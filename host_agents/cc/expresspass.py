@@ -29,7 +29,7 @@ CREDIT: Final = Packet(
     (Header("credit", (Field("number", 32, "counts the credits of a queue pair"),), "Credit of ExpressPass."),),
     to=TO_REACTION_POINT,
     payload=True,
-    meaning="draws one data packet; padded with a random number of zeros",
+    meaning="permission to send one data packet; padded with a random number of zeros",
 )
 CREDIT_REQUEST: Final = Packet(
     "credit request",
@@ -42,7 +42,7 @@ CREDIT_REQUEST: Final = Packet(
         ),
     ),
     to=TO_NOTIFICATION_POINT,
-    meaning="asks the receiver to start or to stop sending credits",
+    meaning="request to start or to stop sending credits",
 )
 _NUMBER: Final = CREDIT.place("number")
 _STOP: Final = CREDIT_REQUEST.place("stop")

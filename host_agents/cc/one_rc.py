@@ -37,7 +37,7 @@ SPECULATIVE: Final = Packet(
     ),
     opcodes=8,
     wraps=True,
-    meaning="data that a switch may drop: reliable-connection opcode n as 0xF0 + n",
+    meaning="data that a switch may drop; RC opcode n is sent as 0xF0 + n",
 )
 EPOCH_MASK: Final = 0xFFFF
 DATA_PRIORITY: Final = -1

@@ -51,14 +51,14 @@ DATA: Final = Packet(
     (_TARGET_HEADER,),
     opcodes=8,
     wraps=True,
-    meaning="data of RCCC: reliable-connection opcode n as 0xF0 + n",
+    meaning="data; RC opcode n is sent as 0xF0 + n",
 )
 RTS: Final = Packet(
     "target",
     0xE6,
     (_TARGET_HEADER,),
     to=TO_NOTIFICATION_POINT,
-    meaning="RTS of RCCC: a pull target without data",
+    meaning="request for credit without data",
 )
 PULL: Final = Packet(
     "pull of quanta",
@@ -71,7 +71,7 @@ PULL: Final = Packet(
         ),
     ),
     to=TO_REACTION_POINT,
-    meaning="credit of RCCC for the sender",
+    meaning="credit for the sender",
 )
 _TARGET: Final = DATA.place("target")
 _REQUESTED: Final = RTS.place("target")

@@ -36,7 +36,7 @@ RATE: Final = Packet(
     ),
     to=TO_NOTIFICATION_POINT,
     reply="response",
-    meaning="asks for the rate of a path, and tells it",
+    meaning="requests or returns the rate of the path",
 )
 _RATE: Final = RATE.place("rate")
 

@@ -82,7 +82,7 @@ CONTROL: Final = Packet(
     (CONTROL_HEADER, Records(RECORD_HEADER, RECORDS)),
     to=TO_NOTIFICATION_POINT,
     reply="response",
-    meaning="control packet of s-PERC: a flow's state at the links of its path",
+    meaning="control packet with the flow's state at each link of its path",
 )
 
 _HEADER_BYTES: Final = CONTROL_HEADER.size_bytes

@@ -70,12 +70,12 @@ def _packet(name: str, opcode: int, has_lanes: bool, meaning: str) -> Packet:
 
 
 PACKETS: Final = (
-    _packet("collective write", WRITE, True, "to every member of a group, or to one host"),
-    _packet("collective acknowledgement", ACKNOWLEDGEMENT, False, "of a write"),
-    _packet("read reduction", READ, False, "asks every member of a group, or one host"),
-    _packet("contribution", CONTRIBUTION, True, "answers a read: a member's, or what switches have combined"),
-    _packet("pushed contribution", PUSH, True, "unasked, towards the root of a tree"),
-    _packet("pushed result", RESULT, True, "of pushed contributions, to every member"),
+    _packet("collective write", WRITE, True, "data for every member of a group, or for one host"),
+    _packet("collective acknowledgement", ACKNOWLEDGEMENT, False, "acknowledgement of a write"),
+    _packet("read reduction", READ, False, "request to every member of a group, or to one host"),
+    _packet("contribution", CONTRIBUTION, True, "answer to a read by a member, or combined by switches"),
+    _packet("pushed contribution", PUSH, True, "data without a request, towards the root of a tree"),
+    _packet("pushed result", RESULT, True, "result of pushed contributions for every member"),
 )
 
 

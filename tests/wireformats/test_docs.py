@@ -24,9 +24,9 @@ def test_the_page_is_current_and_has_every_packet() -> None:
 def test_only_what_lies_between_marks_is_made_anew() -> None:
     page = "before\n<!-- packets: pull -->\nold\n<!-- end of packets -->\nafter\n"
     made = docs.updated(page, wireformats.opcodes(["eqds"]))
-    assert made.startswith("before\n<!-- packets: pull -->\n\n| byte |")
+    assert made.startswith("before\n<!-- packets: pull -->\n\n| byte:bit |")
     assert made.endswith("|\n\n<!-- end of packets -->\nafter\n")
-    assert "| 0 | 0 | 64 | `granted` | bytes |" in made
+    assert "| 0:0 | 64 | `granted` | [bytes] what" in made
     assert "old" not in made
 
 
