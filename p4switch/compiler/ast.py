@@ -1,7 +1,7 @@
 """The syntax tree of a P4-16 program.
 
-The tree represents the text; the meaning of its nodes is in `facts`. The pass `casts` after the checker replaces
-expressions, so that after `frontend.parse_and_check`
+The tree represents the text; the meaning of its nodes is in `facts`. The checker leaves it as it is. The passes
+`desugar` and `casts` after it replace parts of it, so that after `frontend.parse_and_check`
 
 - implicit casts are explicit `Cast` nodes;
 - compile-time-known scalars are folded: what remains of them is `IntLiteral`, `BoolLiteral`, `StringLiteral` or
@@ -267,15 +267,13 @@ class Argument(Node):
 class Instantiation(Declaration):
     """`type(args) name [= { abstract methods }];`: of an extern, parser, control or package.
 
-    `implicit` marks the instance behind a call on a type name (`C.apply()`); its name is `C_inst` and `@name("C")` is
-    among its annotations.
+    The pass `desugar` adds one named `C_inst`, with `@name("C")`, for a call on a type name (`C.apply()`).
     """
 
     type_expr: TypeExpr
     args: list[Argument]
     methods: list[FunctionDecl] = field(default_factory=list)
     instances: list[Instantiation] = field(default_factory=list)  # declarations beside the abstract methods
-    implicit: bool = False
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -363,8 +361,8 @@ class Transition(Node):
 class SelectCase(Node):
     """Case of a select.
 
-    After checking, `keysets` has one entry for each key of the select (`_` and `default` are spread over
-    them), or is a single Name of a ValueSetDecl that takes all of them together.
+    `keysets` has one element for each key of the select once the pass `desugar` has spread `_` and `default` over
+    them, or is a single Name of a ValueSetDecl that takes all of them together.
     """
 
     keysets: list[Expr]
@@ -404,7 +402,7 @@ class ActionRef(Node):
 class TableEntry(Node):
     """Entry of a table.
 
-    `keysets` has one entry per key. `priority` is an IntLiteral once checked, or None.
+    `keysets` has one element for each key after the pass `desugar`. `priority` is an IntLiteral once checked, or None.
     """
 
     keysets: list[Expr]

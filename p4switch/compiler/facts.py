@@ -95,6 +95,8 @@ class Facts:
     """The tables of switches over `action_run`."""
     states: dict[ast.Transition | ast.SelectCase, ast.ParserState] = field(default_factory=dict)
     """Next states of parsers."""
+    keysets: dict[ast.SelectCase | ast.TableEntry, list[ast.Expr]] = field(default_factory=dict)
+    """Key sets of cases and entries, one for each key of their select or table; `desugar` writes them into the tree."""
     values: dict[ast.EnumMember, int] = field(default_factory=dict)
     """Value of each member: its representation in a serializable enum, otherwise its index, counted from 0."""
 

@@ -10,6 +10,7 @@ from p4switch.architectures.architecture import ARCHITECTURES, Architecture, arc
 from p4switch.compiler import ast
 from p4switch.compiler.ast import Program
 from p4switch.compiler.casts import insert_casts
+from p4switch.compiler.desugar import desugar
 from p4switch.compiler.diagnostics import CompileError, Reporter
 from p4switch.compiler.facts import Facts
 from p4switch.compiler.includes import preprocessor
@@ -33,6 +34,7 @@ class Step:
 STEPS = (
     Step("names", "uses of names get their declarations", lambda program, _: resolve(program)),
     Step("check", "expressions get types, and constants values; what is not allowed is an error", check),
+    Step("desugar", "short forms are written out: one key set a key, instances of applied types", desugar),
     Step("casts", "constants become literals, implicit conversions casts", insert_casts),
     Step("warn", "what is allowed and probably not meant is a warning", warn),
 )

@@ -125,7 +125,6 @@ class Calls:
 
     def _call_static(self, e: ast.Call, func: ast.Member, t: Type, expected: Type | None) -> Type:
         """Check `T.method(...)` on the name of a type."""
-        binding = self.bindings[e]
         if func.name in _SIZES:
             return self._size(e, t)
         if func.name == "apply" and isinstance(t, (types.Parser, types.Control)):
@@ -135,8 +134,7 @@ class Calls:
             if t.decl.ctor_params:
                 self.ctx.error(e, f"{t.decl.name!r} has constructor parameters: make an instance first")
                 return types.UNKNOWN
-            binding.receiver = self.ctx.instances.implicit_instance(func, t)
-            return self._apply(e, self.types[binding.receiver])
+            return self._apply(e, t)
         if not isinstance(t, types.Unknown):
             self.ctx.error(func, f"{t} has no method {func.name!r}")
         return self.ctx.arguments.check_values(e.args)

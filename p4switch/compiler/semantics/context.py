@@ -37,8 +37,6 @@ class Checking:
         self.owner: ast.ParserDecl | ast.ControlDecl | None = None
         self.return_type: types.Type | None = None
         self.loops = 0
-        self.locals: list[ast.Declaration] = []
-        """List to which implicit instances of the current parser or control are added."""
         self.written_types = WrittenTypes(self)
         self.conversions = Conversions(self)
         self.values = Values(self)

@@ -278,8 +278,7 @@ class Declarations:
             self._container_params(decl, parser)
             known = types.Parser(decl, args) if isinstance(decl, ast.ParserDecl) else types.Control(decl, args)
             self.types[decl] = known
-            self.ctx.locals = decl.locals
-            for local in list(decl.locals):
+            for local in decl.locals:
                 self.declaration(local)
             if isinstance(decl, ast.ParserDecl):
                 self.ctx.parsers.parser(decl)

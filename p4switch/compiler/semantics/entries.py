@@ -40,9 +40,7 @@ class Entries:
                 value = self.ctx.written_types.constant_int(entry.priority, "the priority")
                 if value is not None and value < 0:
                     self.ctx.error(entry.priority, f"the priority must not be negative, but is {value}")
-            if self._entry_keys(t, entry):
-                for key, keyset in zip(t.keys, entry.keysets, strict=True):
-                    self._entry_keyset(key, keyset)
+            self._entry_keys(t, entry)
             with self.ctx.at(Place.TABLE):
                 chosen = self.ctx.tables.chosen_action(t, entry.action, "the action of this entry")
             if chosen and self.ctx.tables.listed_with(t, entry.action, "defaultonly"):
@@ -54,7 +52,7 @@ class Entries:
     def _check_distinct(self, entries: list[ast.TableEntry]) -> None:
         seen: set[tuple[Constant | None, ...]] = set()
         for entry in entries:
-            key = tuple(self.facts.constants.get(k) for k in entry.keysets)
+            key = tuple(self.facts.constants.get(k) for k in self.facts.keysets[entry])
             if None not in key:
                 if key in seen:
                     self.ctx.error(entry, "an entry before this one has the same key")
@@ -79,19 +77,18 @@ class Entries:
                     self.ctx.error(t, f"an entry of table {t.name!r} would have priority {last}")
                     return
 
-    def _entry_keys(self, t: ast.TableDecl, entry: ast.TableEntry) -> bool:
-        keys = entry.keysets
-        if len(keys) == 1 and len(t.keys) > 1 and isinstance(keys[0], (ast.DontCare, ast.DefaultExpr)):
-            keys = [type(keys[0])(keys[0].pos) for _ in t.keys]
+    def _entry_keys(self, t: ast.TableDecl, entry: ast.TableEntry) -> None:
+        keys = self.ctx.keysets.spread(entry, len(t.keys))
         if len(keys) == 1 and isinstance(keys[0], ast.ListExpr):
             keys = keys[0].items
+        self.facts.keysets[entry] = keys
         if len(keys) != len(t.keys):
             self.ctx.error(entry, f"this entry has {len(keys)} keys, but table {t.name!r} has {len(t.keys)}")
-            return False
-        entry.keysets = keys
+            return
         for e, key in zip(keys, t.keys, strict=True):
             self.ctx.keysets.keyset(e, self.types[key.expr])
-        return True
+        for e, key in zip(keys, t.keys, strict=True):
+            self._entry_keyset(key, e)
 
     def _entry_keyset(self, key: ast.TableKey, e: ast.Expr) -> None:
         """Check that an entry's keyset is constant, and has a form that the match kind allows."""

@@ -22,23 +22,7 @@ class Instances:
         self.ctx = ctx
         self.types = ctx.facts.types
         self.facts = ctx.facts
-        self.typed = ctx.facts.typed
         self.bindings = ctx.facts.bindings
-        self.decls = ctx.facts.decls
-
-    def implicit_instance(self, func: ast.Member, t: types.Parser | types.Control) -> ast.Expr:
-        """Return the implicit instance of `C.apply()`, which is declared beside the other locals."""
-        name = f"{t.decl.name}_inst"
-        taken = {d.name for d in self.ctx.locals}
-        while name in taken:
-            name += "_"
-        written = self.typed(ast.NamedTypeExpr(func.pos, t.decl.name, []), t)
-        label = ast.Annotation(func.pos, "name", args=[ast.StringLiteral(func.pos, t.decl.name)])
-        instance = self.typed(ast.Instantiation(func.pos, name, written, [], implicit=True, annotations=[label]), t)
-        self.ctx.locals.append(instance)
-        result = self.typed(ast.Name(func.base.pos, name), t)
-        self.decls[result] = instance
-        return result
 
     def construct(self, e: ast.Call, written: ast.TypeExpr, expected: Type | None) -> Type:
         """Check `T(args)` as an expression."""

@@ -36,6 +36,16 @@ class Keysets:
             elif same_bits(given.element) != same_bits(t):
                 self.ctx.error(e, f"expected a set of {t}, not {given}")
 
+    def spread(self, at: ast.SelectCase | ast.TableEntry, count: int) -> list[ast.Expr]:
+        """Return the key sets of a case or an entry, with one for each of `count` keys if they are written as one."""
+        if len(at.keysets) == 1 and count != 1:
+            only = at.keysets[0]
+            if isinstance(only, (ast.DontCare, ast.DefaultExpr)):
+                return [type(only)(only.pos) for _ in range(count)]
+            if isinstance(only, ast.ListExpr):
+                return only.items
+        return at.keysets
+
     def empty(self, e: ast.Range) -> str:
         """Return the message for an empty keyset, or an empty string if it is not empty."""
         low, high = self.facts.integer(e.low), self.facts.integer(e.high)

@@ -59,10 +59,6 @@ class Parsers:
             self.ctx.facts.states[transition] = self._target(transition)
         elif transition is not None:
             self._select(transition)
-            if not transition.keys and transition.cases:
-                first = transition.cases[0]
-                state.transition = ast.Transition(transition.pos, first.state)
-                self.ctx.facts.states[state.transition] = self.ctx.facts.states[first]
 
     def _target(self, at: ast.Transition | ast.SelectCase) -> ast.ParserState:
         for target in self.ctx.names.decls[at]:
@@ -92,20 +88,13 @@ class Parsers:
             self.ctx.error(select, "'select' needs at least one case")
 
     def _case(self, case: ast.SelectCase, key_types: list[Type]) -> None:
-        keys = case.keysets
-        if len(keys) == 1 and len(key_types) != 1:
-            only = keys[0]
-            if isinstance(only, (ast.DefaultExpr, ast.DontCare)):
-                keys = [type(only)(only.pos) for _ in key_types]
-            elif isinstance(only, ast.Name):
-                self._value_set_case(case, only, key_types)
-                return
-            elif isinstance(only, ast.ListExpr) and len(only.items) == len(key_types):
-                keys = only.items
+        keys = self.ctx.facts.keysets[case] = self.ctx.keysets.spread(case, len(key_types))
+        if len(keys) == 1 and len(key_types) != 1 and isinstance(keys[0], ast.Name):
+            self._value_set_case(keys[0], key_types)
+            return
         if len(keys) != len(key_types):
             self.ctx.error(case, f"this case has {len(keys)} keys, but 'select' has {len(key_types)}")
             return
-        case.keysets = keys
         for keyset, t in zip(keys, key_types, strict=True):
             self.ctx.keysets.keyset(keyset, t)
         for keyset in keys:
@@ -129,7 +118,7 @@ class Parsers:
                 if not self.ctx.values.is_constant(bound):
                     self.ctx.error(bound, "the parts of a mask or range must be known at compile time")
 
-    def _value_set_case(self, case: ast.SelectCase, name: ast.Name, key_types: list[Type]) -> None:
+    def _value_set_case(self, name: ast.Name, key_types: list[Type]) -> None:
         given = self.ctx.expressions.expr(name)
         if isinstance(given, types.Unknown):
             return

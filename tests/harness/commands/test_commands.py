@@ -131,8 +131,8 @@ def test_compile_prints_the_program_after_a_pass(capsys: pytest.CaptureFixture[s
     status, listed, _ = call(capsys, "compile", "--list-passes")
     names = [line.split()[0] for line in listed.splitlines()]
     assert status == 0
-    assert names[:7] == ["parse", "names", "check", "casts", "warn", "lower", "slices"]
-    texts = {name: call(capsys, "compile", source, "--check-ir", f"--dump-ir={name}")[1] for name in names[5:]}
+    assert names[:8] == ["parse", "names", "check", "desugar", "casts", "warn", "lower", "slices"]
+    texts = {name: call(capsys, "compile", source, "--check-ir", f"--dump-ir={name}")[1] for name in names[6:]}
     assert "\negress\n" in texts["lower"]
     assert len(texts["simplify"]) < len(texts["lower"])
     status, text, _ = call(capsys, "compile", source, "-o", str(out), "--dump-ir")

@@ -196,7 +196,7 @@ def test_calls_on_a_type_have_an_instance(tmp_path: Path) -> None:
     control = next(d for d in program.declarations if isinstance(d, ast.ControlDecl) and d.name == "c")
     (instance,) = control.locals
     assert isinstance(instance, ast.Instantiation)
-    assert instance.implicit
+    assert instance.name == "d_inst"
     (statement,) = control.body.statements
     assert isinstance(statement, ast.CallStatement)
     receiver = program.facts.bindings[statement.call].receiver
