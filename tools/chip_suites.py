@@ -5,16 +5,19 @@
 CHECKOUT has p4lang/open-p4studio's `pkgsrc`: of it `p4-examples/p4_16_programs`, `ptf-modules` and
 `bf-drivers/src/bf_rt` are needed. The tests run unchanged, by their own PTF, library of packets (bf_pktpy) and
 BfRuntime client, each program's on one switch, in a network namespace of its own, and each test in a process of its
-own, so that one that fails does not leave its connection to the next. Needs root.
+own, so that one that fails does not leave its connection to the next. A v1model program has P4Runtime instead of
+BfRuntime; its client has no election ids. Needs root.
 
-There is no Thrift: the modules that its compiler makes are empty here, and tests that use it fail. Ports are those that
-the published scripts give a test without a `ports.json`, all in the one pipe that the switch has.
+There is no Thrift: the modules that its compiler makes are empty here, and tests that use it fail. Ports are those of a
+program's `ports.json`, or else those that the published scripts use without one. Programs that come with options of
+the closed model have four pipes, of which the options say which lead back to themselves.
 
 The packages that the tests need get a virtual environment, made once in FOLDER (`.chip-ptf` by default).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -33,7 +36,7 @@ from rich.console import Console
 from rich.table import Table
 
 from p4switch.errors import UserError
-from tools.ptf_suites import Outcome, namespace
+from tools.ptf_suites import Outcome, namespace, write_pi_messages
 
 _PACKAGES = (
     "six", "scapy<2.6", "crcmod", "grpcio", "grpcio-tools", "googleapis-common-protos", "thrift", "setuptools<81",
@@ -44,7 +47,8 @@ _PTF = Path("pkgsrc/ptf-modules")
 _BF_RT = Path("pkgsrc/bf-drivers/src/bf_rt")
 _CLIENT = ("client.py", "info_parse.py")
 _THRIFT = ("mc_pd_rpc/mc", "conn_mgr_pd_rpc/conn_mgr", "res_pd_rpc/ttypes", "pal_rpc/ttypes")
-_BFRT_PORT = 50052
+_BFRT_PORT, _P4RUNTIME_PORT = 50052, 50051
+_P4INFO = "p4info.txt"
 _START_S = 120.0
 _BEGIN = re.compile(r"(test\.\w+)( \.\.\. .*)?")
 _END = re.compile(r"(OK|FAILED)( \(.*\))?")
@@ -65,7 +69,7 @@ random.sample = sample
 
 @dataclass(frozen=True)
 class Chip:
-    """Settings of the published scripts for the tests of a chip."""
+    """Settings of the published scripts for the tests of a chip; `arch` is the architecture of the programs."""
 
     arch: str
     family: str
@@ -73,29 +77,45 @@ class Chip:
     cpu_port: int
 
 
-_CHIPS = {"tna": Chip("tna", "tofino", 0, 64), "t2na": Chip("t2na", "tofino2", 8, 2)}
+_TNA = Chip("tna", "tofino", 0, 64)
+_CHIPS = {"t2na": Chip("t2na", "tofino2", 8, 2), "p4rt": Chip("v1model", "tofino", 0, 64)}
 _PIPES = {"tna_port_metadata": 2}
-"""What tests are told of pipes where that is not 1: this one draws 100 ports, and a pipe has fewer."""
+"""Numbers of pipes that tests need; by default there is 1. This one draws 100 ports, and a pipe has fewer."""
 _MAX_PORTS = 17
 _CPU_PAIR = 125
 _CHANNELS = 4  # ports of a connector
 _PROFILE = "pipe"
+_MOST_PIPES = 4
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A program and its tests; `folder` has both."""
+    """Tests in a folder, and the programs that they are for."""
 
     folder: Path
     chip: Chip
+    programs: Sequence[Path]
 
     @property
-    def program(self) -> Path:
-        return self.folder / f"{self.folder.name}.p4"
+    def name(self) -> str:
+        return self.folder.name
 
     def pairs(self) -> dict[int, int]:
-        """Return the veth pair of each port; all ports are in one pipe, since the switch has one."""
+        """Return the veth pair of each port."""
+        own = self.folder / "ports.json"
+        if own.is_file():
+            return {port["device_port"]: port["veth1"] // 2 for port in json.loads(own.read_bytes())["PortToVeth"]}
         return {**{self.chip.first_port + n: n for n in range(_MAX_PORTS)}, self.chip.cpu_port: _CPU_PAIR}
+
+    def looped_pipes(self) -> list[int]:
+        """Return the pipes whose ports lead back to them, as the options of the closed model say."""
+        options = self.folder / "custom_model_options"
+        given = re.search(r"--int-port-loop (\S+)", options.read_text()) if options.is_file() else None
+        return [pipe for pipe in range(_MOST_PIPES) if given and int(given[1], 0) >> pipe & 1]
+
+    @property
+    def pipes(self) -> int:
+        return _MOST_PIPES if self.looped_pipes() else _PIPES.get(self.name, 1)
 
 
 def find_suites(checkout: Path) -> list[Suite]:
@@ -103,7 +123,14 @@ def find_suites(checkout: Path) -> list[Suite]:
     folders = sorted(file.parent for file in (checkout / _PROGRAMS).glob("*/test.py"))
     if not folders:
         raise UserError(f"{checkout}: expected programs with test.py in {_PROGRAMS}")
-    return [Suite(each, _CHIPS["t2na" if each.name.startswith("t2na") else "tna"]) for each in folders]
+    return [_suite(folder) for folder in folders]
+
+
+def _suite(folder: Path) -> Suite:
+    """Return the tests in a folder, of the program with its name or else of those in folders of their own."""
+    own = folder / f"{folder.name}.p4"
+    programs = [own] if own.is_file() else sorted(folder.glob(f"*/{folder.name}_*.p4"))
+    return Suite(folder, _CHIPS.get(folder.name.partition("_")[0], _TNA), programs)
 
 
 def make_environment(folder: Path, checkout: Path) -> Path:
@@ -127,6 +154,7 @@ def make_environment(folder: Path, checkout: Path) -> Path:
     includes = [f"-I{protos}", f"-I{common}"]
     subprocess.run([str(python), "-m", "grpc_tools.protoc", *includes, *options, "bfruntime.proto"], check=True)
     (modules / "sitecustomize.py").write_text(_SHIM)
+    write_pi_messages(python)
     (modules / "p4testutils").symlink_to((checkout / _PTF / "ptf-utils").resolve())
     for name in _THRIFT:
         module = modules / f"{name}.py"
@@ -146,9 +174,10 @@ def _interface(port: int, pair: int) -> str:
 
 def _parameters(suite: Suite, configs: Path) -> str:
     given: Mapping[str, object] = {
-        "arch": suite.chip.family, "p4_name": suite.folder.name, "target": "asic-model", "use_pi": "False",
+        "arch": suite.chip.family, "p4_name": suite.name, "target": "asic-model", "use_pi": "False",
         "traffic_gen": "None", "drivers_test_info": "None", "test_seed": "1", "pkt_size": "100",
-        "num_pipes": str(_PIPES.get(suite.folder.name, 1)),
+        "num_pipes": str(suite.pipes), "grpcaddr": f"127.0.0.1:{_P4RUNTIME_PORT}",
+        "p4info": str(configs / suite.name / _P4INFO),
         "port_mode": "100g", "counter_byte_adjust": "0", "thrift_server": "localhost", "grpc_server": "127.0.0.1",
         "bfrt_grpc_port": str(_BFRT_PORT), "reboot": "none", "setup": False, "cleanup": False,
         "base_pick_path": str(configs),
@@ -156,17 +185,33 @@ def _parameters(suite: Suite, configs: Path) -> str:
     return ";".join(f"{name}={value!r}" for name, value in given.items())
 
 
+def _compile_options(suite: Suite) -> list[str]:
+    return ["--arch", suite.chip.arch, "-I", str(suite.folder.parent)]
+
+
 def _write_config(suite: Suite, folder: Path) -> None:
-    """Write the files of a program that tests read to restart it; the switch takes no binary, so that is empty."""
-    target = folder / suite.folder.name
-    (target / _PROFILE).mkdir(parents=True)
-    (target / _PROFILE / "context.json").touch()
-    (target / _PROFILE / f"{suite.chip.family}.bin").touch()
-    command = [
-        str(Path(sys.executable).with_name("p4cc")), "compile", str(suite.program), "-o", str(target / "bmv2.json"),
-        "--arch", suite.chip.arch, "-I", str(suite.folder.parent), "--bf-rt", str(target / "bf-rt.json"),
+    """Write the files of a program that tests read; the switch takes no binary, so that is empty."""
+    for program in suite.programs:
+        target = folder / program.stem
+        (target / _PROFILE).mkdir(parents=True)
+        (target / _PROFILE / "context.json").touch()
+        (target / _PROFILE / f"{suite.chip.family}.bin").touch()
+        command = [
+            str(Path(sys.executable).with_name("p4cc")), "compile", str(program), "-o", str(target / "bmv2.json"),
+            *_compile_options(suite), "--p4info", str(target / _P4INFO),
+            *(() if suite.chip.arch == "v1model" else ("--bf-rt", str(target / "bf-rt.json"))),
+        ]  # fmt: skip
+        subprocess.run(command, check=False, capture_output=True)  # the switch tells what is wrong with a program
+
+
+def _switch_command(suite: Suite, pairs: Mapping[int, int]) -> list[str]:
+    servers = ["--bfrt", str(_BFRT_PORT)]
+    if suite.chip.arch == "v1model":
+        servers = ["--grpc-server-addr", f"127.0.0.1:{_P4RUNTIME_PORT}", "--zero-election-id"]
+    return [
+        str(Path(sys.executable).with_name("p4cc")), "switch", *map(str, suite.programs), *_compile_options(suite),
+        *servers, "--log-console", *(word for port, pair in pairs.items() for word in ("-i", f"{port}@veth{2 * pair}")),
     ]  # fmt: skip
-    subprocess.run(command, check=False, capture_output=True)  # the switch tells what is wrong with a program
 
 
 def run_suite(
@@ -175,17 +220,17 @@ def run_suite(
     """Run the tests of a program; what the switch and they print is left in `logs`."""
     began = time.monotonic()
     pairs = suite.pairs()
-    log, switch_log = logs / f"{suite.folder.name}.log", logs / f"{suite.folder.name}.switch.log"
+    log, switch_log = logs / f"{suite.name}.log", logs / f"{suite.name}.switch.log"
     failure = ""
     search = (environment / "modules.pth").read_text().splitlines()
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(search)}
+    if suite.chip.arch == "v1model":
+        variables["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"  # for P4Runtime's published messages
     with tempfile.TemporaryDirectory(prefix="p4cc-ptf-") as scratch, namespace(sorted(set(pairs.values()))) as network:
         enter = ["ip", "netns", "exec", network]
         with switch_log.open("wb") as output:
             switch = subprocess.Popen(
-                [*enter, str(Path(sys.executable).with_name("p4cc")), "switch", str(suite.program), "--arch",
-                 suite.chip.arch, "-I", str(suite.folder.parent), "--bfrt", str(_BFRT_PORT), "--log-console",
-                 *(word for port, pair in pairs.items() for word in ("-i", f"{port}@veth{2 * pair}"))],
+                [*enter, *_switch_command(suite, pairs)],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
             )  # fmt: skip
         try:
@@ -237,7 +282,7 @@ def verdicts(text: str) -> dict[str, str]:
 def _wait_for(switch: subprocess.Popen[bytes], log: Path) -> None:
     """Wait until the switch listens. Raises UserError with the last line that it printed if it has ended."""
     until = time.monotonic() + _START_S
-    while "BfRuntime server at port" not in (said := log.read_text(errors="replace")):
+    while "server at port" not in (said := log.read_text(errors="replace")):
         if switch.poll() is not None:
             raise UserError(next((line for line in said.splitlines() if "error: " in line), "the switch ended"))
         if time.monotonic() > until:
@@ -257,7 +302,7 @@ def main(
 ) -> None:
     try:
         checkout = checkout.resolve()
-        suites = [s for s in find_suites(checkout) if not only or any(text in s.folder.name for text in only)]
+        suites = [s for s in find_suites(checkout) if not only or any(text in s.name for text in only)]
         if os.geteuid():
             raise UserError("network namespaces need root")
         signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # so that namespaces are taken down
@@ -270,10 +315,8 @@ def main(
             outcome = run_suite(suite, checkout, environment, python, logs, tests, limit_s)
             passed = sum(verdict == "ok" for verdict in outcome.verdicts.values())
             failed = outcome.failure or " ".join(outcome.failed)
-            console.print(f"{suite.folder.name}: {passed} of {len(outcome.verdicts)}: {failed}", highlight=False)
-            table.add_row(
-                suite.folder.name, str(len(outcome.verdicts)), str(passed), f"{outcome.seconds:.0f}", failed
-            )
+            console.print(f"{suite.name}: {passed} of {len(outcome.verdicts)}: {failed}", highlight=False)
+            table.add_row(suite.name, str(len(outcome.verdicts)), str(passed), f"{outcome.seconds:.0f}", failed)
         console.print(table)
     except UserError as error:
         click.echo(error, err=True)

@@ -142,9 +142,14 @@ def make_environment(folder: Path) -> Path:
     if not (programs / "ptf").is_file():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         subprocess.run([str(programs / "python"), "-m", "pip", "install", "-q", *_PACKAGES], check=True)
-    # PI's messages are on no package index.
+    write_pi_messages(programs / "python")
+    return programs
+
+
+def write_pi_messages(python: Path) -> None:
+    """Write the module of PI's messages, which are on no package index, into the virtual environment of `python`."""
     find = "import p4.v1; print(list(p4.v1.__path__)[0])"
-    where = subprocess.run([str(programs / "python"), "-c", find], check=True, capture_output=True, text=True).stdout
+    where = subprocess.run([str(python), "-c", find], check=True, capture_output=True, text=True).stdout
     module = Path(where.strip()).parent / "tmp" / "p4config_pb2.py"
     module.parent.mkdir(exist_ok=True)
     (module.parent / "__init__.py").touch()
@@ -156,7 +161,6 @@ def make_environment(folder: Path) -> Path:
         "builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())\n"
         "builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'p4.tmp.p4config_pb2', globals())\n"
     )
-    return programs
 
 
 @contextmanager

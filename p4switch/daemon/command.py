@@ -85,6 +85,8 @@ class _PortOrAddress(_Address):
               help="How frames are sent: by AF_PACKET, by AF_XDP, or by AF_XDP where the system has it.")
 @click.option("--grpc-server-addr", type=_Address(), default="127.0.0.1:9559", show_default=True)
 @click.option("--bfrt", type=_PortOrAddress(), help="Where a BfRuntime server listens, for a TNA or T2NA program.")
+@click.option("--zero-election-id", is_flag=True,
+              help="P4Runtime: a controller without an election id has the id 0, and may be primary.")
 @click.option("--cpu-port", type=click.IntRange(1, ports.MAX_PORT), help="Port of packet-in and packet-out.")
 @click.option("--drop-port", type=click.IntRange(0, ports.DROP_PORT),
               help="Packets sent there are dropped; default: the port of the program's architecture.")
@@ -119,6 +121,7 @@ def command(
     send: str,
     grpc_server_addr: str,
     bfrt: str | None,
+    zero_election_id: bool,
     cpu_port: int | None,
     drop_port: int | None,
     log_console: bool,
@@ -161,7 +164,7 @@ def command(
     process = SwitchProcess(
         dict(interfaces), device_id=device_id, cpu_port=cpu_port, address=grpc_server_addr, bfrt_address=bfrt,
         traffic=settings, seed=seed, drop_port=drop_port, stats_file=stats, changes_file=changes, send=send,
-        trace=trace if listeners else None,
+        zero_election_id=zero_election_id, trace=trace if listeners else None,
     )
     if program is not None and program.suffix == ".p4":
         process.load_source(program, include, define, arch)

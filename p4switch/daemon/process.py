@@ -58,13 +58,15 @@ class SwitchProcess:
         stats_file: Path | None = None,
         changes_file: Path | None = None,
         send: str = "auto",
+        zero_election_id: bool = False,
         trace: Callable[[Event], object] | None = None,
     ) -> None:
         """Create the process.
 
         Packets that are sent to `drop_port` are dropped; by default that is the port of the program's architecture.
         `trace` receives the events of each packet; pipelines that report them are slower. At `bfrt_address` there is
-        also a BfRuntime server for the initial program.
+        also a BfRuntime server for the initial program. With `zero_election_id`, P4Runtime's controllers without an
+        election id have the id 0, so they may be primary.
         """
         if stats_file is not None:
             check_writable(stats_file, "--stats")
@@ -92,7 +94,8 @@ class SwitchProcess:
             lock=self.live,
         )
         self.server = P4RuntimeServer(
-            self.device, address, None if cpu_port is None else lambda frame: self.live.inject(cpu_port, frame)
+            self.device, address, None if cpu_port is None else lambda frame: self.live.inject(cpu_port, frame),
+            zero_election_id=zero_election_id,
         )
         self._bfrt_address = bfrt_address
         self.bfrt: BfRuntimeServer | None = None

@@ -38,8 +38,13 @@ class _Role:
 class Arbitration:
     """Roles of one device, and the controllers of each."""
 
-    def __init__(self, device_id: int) -> None:
+    def __init__(self, device_id: int, *, zero_election_id: bool = False) -> None:
+        """Create the roles; `zero_election_id` says that controllers without an election id have the id 0.
+
+        Such a controller may be primary. By the specification a controller without an id never is.
+        """
         self._device_id = device_id
+        self._zero_election_id = zero_election_id
         self._roles: dict[str, _Role] = {"": _Role()}
 
     def update(self, controller: Controller, message: Message) -> None:
@@ -48,7 +53,8 @@ class Arbitration:
         Raises P4RuntimeError, which ends its stream.
         """
         name = message.role.name
-        election_id = _number(message.election_id) if message.HasField("election_id") else None
+        given = message.HasField("election_id") or self._zero_election_id
+        election_id = _number(message.election_id) if given else None
         if controller.role is None:
             if message.device_id != self._device_id:
                 not_found(f"device {message.device_id} is not here; this is device {self._device_id}")

@@ -27,13 +27,20 @@ class P4RuntimeServer:
     """Serves `device` at `address`. `packet_out` takes the frames that controllers want put into the CPU port.
 
     `address` is HOST:PORT (port 0: any free one, see `port`). There is no TLS: every client that reaches the address is
-    served.
+    served. With `zero_election_id`, controllers without an election id have the id 0, so they may be primary.
     """
 
-    def __init__(self, device: Device, address: str, packet_out: Callable[[bytes], None] | None = None) -> None:
+    def __init__(
+        self,
+        device: Device,
+        address: str,
+        packet_out: Callable[[bytes], None] | None = None,
+        *,
+        zero_election_id: bool = False,
+    ) -> None:
         self._device = device
         self._packet_out = packet_out
-        self._arbitration = Arbitration(device.device_id)
+        self._arbitration = Arbitration(device.device_id, zero_election_id=zero_election_id)
         # Held while a primary writes, so that a replaced primary finishes before the next one begins.
         self._lock = threading.RLock()
         self._host = GrpcHost(address, "p4runtime", "--grpc-server-addr", self._handlers)

@@ -206,6 +206,24 @@ def test_roles_are_bounded_and_forgotten() -> None:
     introduce("")  # that of all who name none is always there
 
 
+def test_a_controller_without_an_election_id_may_have_the_id_zero() -> None:
+    update = p4runtime_pb2.MasterArbitrationUpdate(device_id=1)
+    unset = p4runtime_pb2.Uint128()
+    strict, lenient = Arbitration(1), Arbitration(1, zero_election_id=True)
+    for arbitration in (strict, lenient):
+        arbitration.update(Controller(lambda _: None), update)
+    with pytest.raises(P4RuntimeError):
+        strict.check("", unset)
+    lenient.check("", unset)
+    with pytest.raises(P4RuntimeError, match="election id 0 is in use"):
+        lenient.update(Controller(lambda _: None), update)
+    later = Controller(lambda _: None)
+    lenient.update(later, p4runtime_pb2.MasterArbitrationUpdate(device_id=1, election_id={"low": 1}))
+    with pytest.raises(P4RuntimeError):
+        lenient.check("", unset)
+    lenient.check("", p4runtime_pb2.Uint128(low=1))
+
+
 def test_only_the_primary_writes(served: Served, primary: GrpcClient) -> None:
     stranger = served.client(11)
     for call in (
