@@ -102,7 +102,7 @@ class TnaWalk(TwoSidedWalk):
         if self.asks(_MIRROR, "emitted") and self.asks(_FOR_DEPARSER, "mirror_type") and not dropped & _DROP_MIRROR:
             self._mirror(_MIRROR, data)
         if not dropped & _DROP_PACKET:
-            self._send([*m.deparsed("ingress_deparser"), *rest])
+            self._send(self._cut(_FOR_DEPARSER, [*m.deparsed("ingress_deparser"), *rest]))
 
     def _send(self, data: list[Scalar]) -> None:
         """Send a packet to all destinations that the program gives, each independently of the others."""
@@ -159,8 +159,12 @@ class TnaWalk(TwoSidedWalk):
             self._mirror(_EGRESS_MIRROR, data if as_it_came else sent)
         if dropped & _DROP_PACKET:
             return
-        most = self.asked(_FOR_EGRESS_DEPARSER, "mtu_trunc_len")
-        self._leave(port, sent[:most] if most else sent)
+        self._leave(port, self._cut(_FOR_EGRESS_DEPARSER, sent))
+
+    def _cut(self, intrinsic: str, data: list[Scalar]) -> list[Scalar]:
+        """Return the bytes of a packet that its deparser leaves; `mtu_trunc_len` includes the FCS."""
+        most = self.asked(intrinsic, "mtu_trunc_len")
+        return data[: max(most - _FCS_BYTES, 0)] if most else data
 
     def _front(self, port: int, size: int, rid: Scalar, first: Scalar, qid: Scalar, cos: Scalar) -> list[Scalar]:
         """Return the bytes in front of a packet in egress; in a test the queue depth is constant and no time passes."""

@@ -292,6 +292,15 @@ RID = (
 )
 
 
+@pytest.mark.parametrize(("side", "most"), [("INGRESS", 9), ("EGRESS", 9), ("EGRESS", 3)])
+def test_t2na_cuts_packets_to_a_length_that_includes_the_fcs(tmp_path: Path, side: str, most: int) -> None:
+    """The open model of the chip cuts whole frames, whose last four bytes are the FCS."""
+    forward = "tm.ucast_egress_port = 2; " if side == "INGRESS" else ""
+    block = f"apply {{ {forward}deparsed.mtu_trunc_len = {most}; }}"
+    packet = bytes(range(20))
+    assert sent(tmp_path, packet, arch="t2na", **{side: block}) == [[(2, packet[: max(most - 4, 0)])]]
+
+
 def test_unicast_both_groups_and_the_copy_to_the_cpu_are_independent(tmp_path: Path) -> None:
     ingress = "apply { tm.ucast_egress_port = 2; tm.mcast_grp_a = 10; tm.mcast_grp_b = 11; tm.copy_to_cpu = 1; }"
     made = switch(tmp_path, INGRESS=ingress, EGRESS=RID)

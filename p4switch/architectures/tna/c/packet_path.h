@@ -54,6 +54,13 @@ static void frame_truncate(p4_frame *frame, uint32_t most)
     frame->data_len = min32(frame->data_len, most);
 }
 
+/* Cuts a packet to mtu_trunc_len, which includes the FCS; 0 leaves it as it is. */
+static void frame_cut(p4_frame *frame, uint32_t mtu_trunc_len)
+{
+    if (P4_UNLIKELY(mtu_trunc_len))
+        frame_truncate(frame, mtu_trunc_len - min32(mtu_trunc_len, FCS_BYTES));
+}
+
 static uint64_t nanoseconds(const p4_switch *sw, p4_tick now) { return now * sw->tick_ns; }
 
 /* Writes the bytes in front of a packet in ingress, as far as the program reads them; `data` is the data of a
@@ -489,6 +496,7 @@ static phv *ingress_once(p4_switch *sw, phv *p, const uint8_t *data, phv **made)
     ingress_deparser_tell(sw, p);
     /* The same packet continues: nothing has touched the parts that only egress uses. */
     p->base.frame = deparse(sw, p, ingress_deparser_bytes(p), ingress_deparser_write);
+    frame_cut(p->base.frame, (uint32_t)get_ingress_mtu_trunc_len(p));
     p->parsed = p->length = p->error = 0;
     p->bypass = (uint8_t)get_bypass_egress(p);
     p->deflect = (uint8_t)get_deflect_on_drop(p);
@@ -622,8 +630,7 @@ static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
         drop(sw, p, port, P4_DROP_PROGRAM_EGRESS);
         return;
     }
-    if (P4_UNLIKELY(get_egress_mtu_trunc_len(p)))
-        frame_truncate(frame, (uint32_t)get_egress_mtu_trunc_len(p));
+    frame_cut(frame, (uint32_t)get_egress_mtu_trunc_len(p));
     leave(sw, p, frame, sent);
 }
 
