@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -130,12 +129,10 @@ def _label(vertex: Vertex) -> str:
 
 
 def table(rows: Sequence[Sequence[Fit]], names: Sequence[str]) -> list[str]:
-    """Return two Markdown tables: which program fits which target, and on how many targets each rule is broken."""
+    """Return a Markdown table of which program fits which target, with the numbers of stages."""
     head = ["program", *(fit.target.name for fit in rows[0])]
     fits = [[name, *map(_cell, row)] for name, row in zip(names, rows, strict=True)]
-    broken = [Counter(rule for fit in row for rule in {f.rule for f in fit.findings}) for row in rows]
-    rules = [[rule, *(str(each[rule] or "") for each in broken)] for rule in sorted(set().union(*broken))]
-    return [*markdown(head, fits), "", *markdown(["targets that lack it", *names], rules)]
+    return markdown(head, fits)
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
