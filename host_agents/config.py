@@ -22,6 +22,7 @@ SCOPE_PAIR: Final = "pair"
 CC_SCOPES: Final = (SCOPE_QP, SCOPE_DESTINATION, SCOPE_PAIR)
 
 MAX_MTU_BYTES: Final = 9000
+MAX_SLEEK: Final = 1000.0
 MAX_INCAST: Final = 255  # largest number of members of an announced incast
 
 
@@ -37,6 +38,42 @@ class Peers:
     kind_of: dict[int, int]
     rates_bps: tuple[int, ...]
     base_rtts_ns: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class SleekConfig:
+    """Configuration of SLEEK, Ultra Ethernet's loss recovery for selective repeat without trimming.
+
+    It needs several paths and a protocol that sets a window. Defaults other than `windows` are the
+    reference simulator's, with its target delay of one base RTT without trimming. Raises
+    ParameterError.
+    """
+
+    # Losses are suspected when the packets that arrived early amount to this many windows (in the
+    # simulator 1.5); 0: by time-out only.
+    windows: float = 0.0
+    least_packets: int = 5  # fewer early packets are never taken for a loss
+    # Time without an acknowledgement after which a probe is sent, while data waits to be sent.
+    probe_after_base_rtts: float = 3.0
+    probe_after_end_base_rtts: float = 2.0  # the same when no data waits
+    probe_again_base_rtts: float = 5.0  # time from an unanswered probe to the next one
+    # A probe with an RTT below this met no congestion, so that what is missing is lost.
+    probe_clear_base_rtts: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.windows <= MAX_SLEEK:
+            raise ParameterError(f"sleek.windows {self.windows}: expected 0 to {MAX_SLEEK:g}")
+        if not 1 <= self.least_packets <= MAX_SLEEK:
+            raise ParameterError(f"sleek.least_packets {self.least_packets}: expected 1 to {MAX_SLEEK:g}")
+        for name in (
+            "probe_after_base_rtts",
+            "probe_after_end_base_rtts",
+            "probe_again_base_rtts",
+            "probe_clear_base_rtts",
+        ):
+            value = getattr(self, name)
+            if not 0.0 < value <= MAX_SLEEK:
+                raise ParameterError(f"sleek.{name} {value}: expected more than 0, and at most {MAX_SLEEK:g}")
 
 
 @dataclass(frozen=True)
@@ -80,10 +117,7 @@ class NicConfig:
     # Selective repeat: a packet is lost when a packet sent this many later is acknowledged; 0:
     # losses are found by time-out and trimming only.
     loss_packets: int = 3
-    # Selective repeat without trimming, over several paths, with a protocol that sets a window
-    # (Ultra Ethernet's SLEEK): losses are suspected when the packets that arrived early amount to
-    # this many windows; 0: by time-out only.
-    sleek_windows: float = 0.0
+    sleek: SleekConfig = SleekConfig()
     # Selective repeat: number of packets that may be sent beyond the oldest unacknowledged one; 0:
     # unlimited.
     receive_window_packets: int = 0
@@ -140,11 +174,9 @@ class NicConfig:
             value = getattr(self, name)
             if value not in allowed:
                 raise ParameterError(f"{name} {value!r}: expected one of: {', '.join(filter(None, allowed))}")
-        if not 0.0 <= self.sleek_windows <= 1000.0:
-            raise ParameterError(f"sleek_windows {self.sleek_windows}: expected 0 to 1000")
-        if self.sleek_windows > 0.0 and (self.reliability == GO_BACK_N or self.loss_packets > 0):
+        if self.sleek.windows > 0.0 and (self.reliability == GO_BACK_N or self.loss_packets > 0):
             raise ParameterError(
-                f"sleek_windows {self.sleek_windows}: expected 0, or {SELECTIVE_REPEAT} with loss_packets 0"
+                f"sleek.windows {self.sleek.windows}: expected 0, or {SELECTIVE_REPEAT} with loss_packets 0"
             )
         if self.ack_every_bytes > 0 and self.reliability == GO_BACK_N:
             raise ParameterError(

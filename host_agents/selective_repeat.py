@@ -80,9 +80,9 @@ class SelectiveRepeatSender(Sender):
         self._sent = 0
         self._sleek: Sleek | None = None
         config = transport.config
-        if config.sleek_windows > 0.0:
+        if config.sleek.windows > 0.0:
             path = self.point.path
-            self._sleek = Sleek(self, config.sleek_windows, path.bdp_bytes, path.wire_bytes, path.base_rtt_ns)
+            self._sleek = Sleek(self, config.sleek, path.bdp_bytes, path.wire_bytes, path.base_rtt_ns)
         self._highest_acked = -1  # highest order among acknowledged sends
         # Least RTT of packets that were sent once; initially the network's base RTT.
         self._least_rtt_ns = transport.config.base_rtt_ns

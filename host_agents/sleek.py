@@ -17,36 +17,33 @@ as lost only if it left before the acknowledged one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from host_agents.config import SleekConfig
 from host_agents.timers import Timer, TimerOwner
 
 if TYPE_CHECKING:
     from host_agents.selective_repeat import SelectiveRepeatSender
-
-FEWEST_PACKETS: Final = 5  # smallest number of early packets that begins a recovery
-# In base RTTs: the time without an acknowledgement until the first probe, if nothing waits to be
-# sent and if something does; the time until each further probe; and the largest RTT of a probe
-# without congestion.
-_QUIET_AT_END: Final = 2
-_QUIET: Final = 3
-_BETWEEN_PROBES: Final = 5
-_CLEAR: Final = 2
 
 
 class Sleek(TimerOwner):
     """Loss recovery of one sending half."""
 
     def __init__(
-        self, sender: SelectiveRepeatSender, windows: float, bdp_bytes: float, packet_bytes: int, base_rtt_ns: int
+        self, sender: SelectiveRepeatSender, config: SleekConfig, bdp_bytes: float, packet_bytes: int, base_rtt_ns: int
     ) -> None:
         super().__init__()
         self.recovering = False
         self._sender = sender
-        self._windows = windows
+        self._windows = config.windows
+        self._least_packets = float(config.least_packets)
         self._bdp_bytes = bdp_bytes
         self._packet_bytes = float(packet_bytes)
-        self._base_rtt_ns = base_rtt_ns
+        base_ns = float(base_rtt_ns)
+        self._probe_after_ns = int(config.probe_after_base_rtts * base_ns)
+        self._probe_after_end_ns = int(config.probe_after_end_base_rtts * base_ns)
+        self._probe_again_ns = int(config.probe_again_base_rtts * base_ns)
+        self._clear_ns = int(config.probe_clear_base_rtts * base_ns)
         self._until = 0  # the recovery ends when all packets before this one have arrived
         self._resent_to = 0  # missing packets before this one have been sent again in this recovery
         self._timer = Timer(sender.limiter.port.timers, self)
@@ -58,20 +55,19 @@ class Sleek(TimerOwner):
             self._end()
         window_bytes = self._window_bytes()
         if not self.recovering and not sender.has_lost():
-            threshold = max(self._windows * window_bytes / self._packet_bytes, float(FEWEST_PACKETS))
+            threshold = max(self._windows * window_bytes / self._packet_bytes, self._least_packets)
             if float(sender.early) >= threshold:
                 self._begin()
         if self.recovering:
             self._send_again(now_ns, order)
         if sender.outstanding() or sender.has_data():
-            quiet = _QUIET if sender.has_data() else _QUIET_AT_END
-            self._timer.arm(now_ns + quiet * self._base_rtt_ns)
+            self._timer.arm(now_ns + (self._probe_after_ns if sender.has_data() else self._probe_after_end_ns))
         else:
             self._timer.cancel()
 
     def on_probe(self, now_ns: int, rtt_ns: int, order: int) -> None:
         """Handle the answer to a probe that was sent after `order` packets."""
-        if rtt_ns < _CLEAR * self._base_rtt_ns and self._sender.outstanding():
+        if rtt_ns < self._clear_ns and self._sender.outstanding():
             self._begin()
             self._send_again(now_ns, order)
 
@@ -80,7 +76,7 @@ class Sleek(TimerOwner):
         sender = self._sender
         if sender.outstanding():
             sender.send_probe(now_ns)
-            timer.arm(now_ns + _BETWEEN_PROBES * self._base_rtt_ns)
+            timer.arm(now_ns + self._probe_again_ns)
 
     def close(self) -> None:
         self._end()

@@ -50,7 +50,7 @@ def golden_runs() -> list[Golden]:
     lossy = ("nic.reliability=selective-repeat", "switch.loss=1e-3")
     runs += [_of("lossy", PERMUTATION, cc, sets=lossy) for cc in ("dcqcn", "swift")]
     runs += [_of("uec", case, cc, "--lb", lb, sets=BYTES) for cc, lb, case in UEC]
-    sleek = (*BYTES, "nic.sleek_windows=1.5", "programs.trim.trimming=false", "programs.trim.queue_bytes=20000")
+    sleek = (*BYTES, "nic.sleek.windows=1.5", "programs.trim.trimming=false", "programs.trim.queue_bytes=20000")
     runs += [_of("uec-sleek", PERMUTATION, "nscc", "--lb", "mixed", sets=sleek)]
     runs += [_of("collective", ("collective-small",), cc) for cc in COLLECTIVE]
     training = ("llm-step", "topology.k=4", "workload.data=2", "workload.tensor=4", "workload.pipeline=2")

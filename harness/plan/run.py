@@ -26,7 +26,7 @@ from harness.plan.scenario import LinkEvent, Scenario, TrafficGroup
 from harness.workloads.attack import Attack, attacked
 from harness.workloads.mixed import Mixed, Part, as_servers, hosts_like, network_of
 from host_agents import registry
-from host_agents.config import NicConfig, Peers
+from host_agents.config import NicConfig, Peers, SleekConfig
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch.errors import UserError, suggest
 from topologies import Host, Topology
@@ -320,7 +320,7 @@ class Run:
             rto_ns=self.rto_ns,
             retry_count=settings.retry_count,
             loss_packets=self.loss_packets,
-            sleek_windows=settings.sleek_windows,
+            sleek=SleekConfig(**settings.sleek.model_dump()),
             cell_bytes=scenario.switch.cell_bytes,
             stamps=MAX_LATENCY in self.columns,
             seed=self.seed,

@@ -121,6 +121,27 @@ class SwitchSettings(TrafficManager):
     loopback: Loopback = Loopback()
 
 
+BaseRtts = Annotated[float, Field(gt=0, le=1000)]
+
+
+class Sleek(Table):
+    """SLEEK, Ultra Ethernet's loss recovery for selective repeat over several paths without trimming.
+
+    See host_agents.config.SleekConfig.
+    """
+
+    # Losses are suspected when the packets that arrived early amount to this many windows (Ultra
+    # Ethernet has 1.5); 0: by time-out only.
+    windows: Annotated[float, Field(ge=0, le=1000)] = 0.0
+    least_packets: Annotated[int, Field(ge=1, le=1000)] = 5  # fewer early packets are never taken for a loss
+    # Time without an acknowledgement after which a probe is sent, while data waits to be sent.
+    probe_after_base_rtts: BaseRtts = 3.0
+    probe_after_end_base_rtts: BaseRtts = 2.0  # the same when no data waits
+    probe_again_base_rtts: BaseRtts = 5.0  # time from an unanswered probe to the next one
+    # A probe with an RTT below this met no congestion, so that what is missing is lost.
+    probe_clear_base_rtts: BaseRtts = 2.0
+
+
 class NicSettings(Table):
     """Settings of every host's NIC; see host_agents.config.NicConfig."""
 
@@ -149,9 +170,7 @@ class NicSettings(Table):
     # losses are found by time-out and trimming only. None: 3, or 0 if the load balancer sends a
     # flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None
-    # Selective repeat over several paths without trimming switches: losses are suspected when early
-    # packets amount to this many windows (SLEEK; Ultra Ethernet has 1.5); 0: by time-out only.
-    sleek_windows: Annotated[float, Field(ge=0, le=1000)] = 0.0
+    sleek: Sleek = Sleek()
     # Time that the operating system takes for each message before the NIC has it, for example for
     # TCP.
     os_overhead_ns: Nanoseconds = 0

@@ -54,6 +54,8 @@ class NsccParameters:
     decrease_gain: float = 0.8  # gamma: gain of the average delay's excess over the target
     least_decrease_factor: float = field(default=0.5, metadata=SHARE)  # smallest factor of one decrease
     delay_gain: float = field(default=0.0125, metadata=SHARE)  # weight of a sample in the average of delays
+    # Sample with which an ACK without a mark counts in the average if its delay exceeds the target.
+    unmarked_delay_base_rtts: float = 0.25
     least_window_packets: float = field(default=1.0, metadata=POSITIVE)  # the smallest window
     # The largest window, for the least measured RTT.
     most_window_bdp: float = field(default=1.5, metadata=POSITIVE)
@@ -65,6 +67,9 @@ class NsccParameters:
     update_base_rtts: float = field(default=1.0, metadata=POSITIVE)  # the update period
     # An update is made earlier when more than this was acknowledged since the last one.
     update_packets: float = 8.0
+    dctcp_increase_packets: float = 1.0  # with the algorithm "dctcp": increase in an RTT without marks
+    # With "dctcp": acknowledged bytes with a mark, divided by this, are taken from the window.
+    dctcp_decrease_divisor: float = field(default=3.0, metadata=POSITIVE)
     # Rate at which increases are not scaled.
     reference_rate_bps: float = field(default=REFERENCE_RATE_BPS, metadata=POSITIVE)
     # Base RTT at which increases are not scaled.
@@ -155,9 +160,10 @@ class Nscc(ReactionPoint):
                 self._react(now_ns, size, feedback.marked, delay_ns)
         elif algorithm == DCTCP:
             if feedback.marked:
-                self.window_bytes -= float(size) / 3.0
+                self.window_bytes -= float(size) / self.parameters.dctcp_decrease_divisor
             else:
-                self.window_bytes += float(size) * self.packet_bytes / self.window_bytes
+                increase_bytes = self.parameters.dctcp_increase_packets * self.packet_bytes
+                self.window_bytes += float(size) * increase_bytes / self.window_bytes
         self._clamp()
 
     def on_trimmed(self, trimmed: Trimmed) -> None:
@@ -199,7 +205,7 @@ class Nscc(ReactionPoint):
         """
         gain = self.parameters.delay_gain
         if not marked and delay_ns > self.target_ns:
-            delay_ns = self.base_ns / 4.0
+            delay_ns = self.parameters.unmarked_delay_base_rtts * self.base_ns
         self.average_delay_ns += gain * (delay_ns - self.average_delay_ns)
 
     def _quick_adapt(self, now_ns: int, lost: bool, marked: bool, delay_ns: float, inflight_bytes: int) -> bool:

@@ -14,20 +14,16 @@ networks.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from host_agents.cc.base import Host, Path
 from host_agents.pull_pacer import PullPacer
 from host_agents.timers import Timer, TimerOwner
 
-INTERVAL_BASE_RTTS: Final = 1.5
-SPREAD: Final = 0.25  # random part of an interval, so that receivers do not act in step
-MARK_GAIN: Final = 0.5  # weight of one interval in the mean share of marked packets
-MARK_TARGET: Final = 0.3  # mean share of marks above which the rate decreases
-DECREASE: Final = 0.5  # factor of the excess over the target
-INCREASE: Final = 0.01  # share of the link's rate
-LEAST_RATE: Final = 0.01
-FLOOR: Final = 0.9  # factor of each host's share of the uplinks if all send
+if TYPE_CHECKING:
+    from host_agents.cc.rccc import RcccParameters
+
+_MOST_DOUBLINGS: Final = 30  # of an increase; the rate is full before, unless the increase is below 1e-9
 
 
 class Oversubscription(TimerOwner):
@@ -36,14 +32,17 @@ class Oversubscription(TimerOwner):
     `rate` is the pacer's rate as a share of its full rate.
     """
 
-    def __init__(self, host: Host, path: Path, pacer: PullPacer, ratio: float) -> None:
+    def __init__(self, host: Host, path: Path, pacer: PullPacer, parameters: RcccParameters) -> None:
         super().__init__()
         self.rate = 1.0
         self.marked_share = 0.0  # the mean
-        self._least_rate = max(FLOOR / ratio, LEAST_RATE)
+        p = parameters
+        self._parameters = p
+        uplink_share = p.oversubscription_least_uplink_share / p.oversubscription
+        self._least_rate = max(uplink_share, p.oversubscription_least_rate)
         self._pacer = pacer
         self._random = host.random
-        self._interval_ns = INTERVAL_BASE_RTTS * float(path.base_rtt_ns)
+        self._interval_ns = p.oversubscription_interval_base_rtts * float(path.base_rtt_ns)
         self._timer = Timer(host.timers, self)
         self._received = 0  # packets in this interval, including trimmed ones
         self._marked = 0
@@ -69,7 +68,8 @@ class Oversubscription(TimerOwner):
             self._arm(now_ns)
 
     def _arm(self, now_ns: int) -> None:
-        part = 1.0 - SPREAD + 2.0 * SPREAD * self._random.random()
+        spread = self._parameters.oversubscription_spread
+        part = 1.0 - spread + 2.0 * spread * self._random.random()
         self._timer.arm(now_ns + int(part * self._interval_ns))
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
@@ -83,20 +83,21 @@ class Oversubscription(TimerOwner):
             self._arm(now_ns)
 
     def _adjust(self) -> None:
+        p = self._parameters
         whole = self._received - self._trimmed - self._trimmed_last
         share = float(self._marked) / float(whole) if whole > 0 else 0.0
-        self.marked_share += MARK_GAIN * (share - self.marked_share)
+        self.marked_share += p.oversubscription_mark_gain * (share - self.marked_share)
         rate = self.rate
         if self._trimmed > 0:
             rate -= float(self._trimmed) / float(self._received)
-        excess = self.marked_share - MARK_TARGET
+        excess = self.marked_share - p.oversubscription_mark_target
         if excess > 0.0:
-            rate *= 1.0 - DECREASE * excess
+            rate *= 1.0 - p.oversubscription_decrease * excess
         if self._trimmed > 0 or excess > 0.0:
             self._increases = 0
         else:
-            doublings = min(self._increases, 7) if self._marked == 0 else 0  # after that many the rate is full
-            rate += INCREASE * float(1 << doublings)
+            doublings = min(self._increases, _MOST_DOUBLINGS) if self._marked == 0 else 0
+            rate += p.oversubscription_increase * float(1 << doublings)
             self._increases += 1
         self.rate = min(max(rate, self._least_rate), 1.0)
         self._pacer.set_rate(self.rate)

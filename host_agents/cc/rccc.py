@@ -33,7 +33,7 @@ from host_agents.config import SCOPE_QP
 from host_agents.lb.base import ENTROPY_COUNT, FIRST_ENTROPY
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
 from host_agents.pull_pacer import pull_pacer
-from host_agents.ranges import POSITIVE, SHARE
+from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.template import Wrapper
 from host_agents.timers import Timer
@@ -91,10 +91,22 @@ class RcccParameters:
     # Time of a pull that grants nothing, in quanta.
     empty_pull_quanta: int = field(default=4, metadata=POSITIVE)
     pull_entropies: int = field(default=128, metadata=ENTROPY_COUNT)  # number of paths that pulls use in turn
+    request_base_rtts: float = 1.0  # least time between two requests (RTS) of a queue pair
     # Hosts' total rate divided by the capacity of their switches' uplinks. Above 1 a controller in
-    # each NIC scales the pull rate of its receivers (`oversubscription`); 1: their links are the
-    # bottleneck.
+    # each NIC scales the pull rate of its receivers, with the parameters below; 1: their links are
+    # the bottleneck.
     oversubscription: float = field(default=1.0, metadata={"ge": 1})
+    oversubscription_interval_base_rtts: float = field(default=1.5, metadata=POSITIVE)  # mean time between changes
+    # Random part of that time, so that receivers do not act in step: from 1 less to 1 more this.
+    oversubscription_spread: float = field(default=0.25, metadata={"ge": 0, "lt": 1})
+    oversubscription_mark_gain: float = field(default=0.5, metadata=SHARE)  # weight of an interval in the mean
+    oversubscription_mark_target: float = field(default=0.3, metadata=SHARE_OR_NONE)  # mean share of marks to exceed
+    oversubscription_decrease: float = field(default=0.5, metadata=SHARE_OR_NONE)  # gain of the excess over the target
+    # First increase after a decrease, as a share of the link's rate; it doubles while nothing is marked.
+    oversubscription_increase: float = field(default=0.01, metadata=SHARE)
+    oversubscription_least_rate: float = field(default=0.01, metadata=SHARE)  # least rate, as a share of the link's
+    # The same, as a share of what each host gets of the uplinks if all send; the larger one holds.
+    oversubscription_least_uplink_share: float = field(default=0.9, metadata=SHARE_OR_NONE)
 
 
 def credit_quanta(parameters: RcccParameters, path: Path) -> int:
@@ -121,6 +133,7 @@ class Rccc(CompositeReactionPoint):
         self.speculating = True
         self.pulled_quanta = 0
         self._wrapper = Wrapper(DATA)
+        self._request_gap_ns = int(parameters.request_base_rtts * float(path.base_rtt_ns))
         self._waits = False  # it is counted among the queue pairs that wait for the link
         self._requested_ns = -1  # time of the last RTS; -1: never
         self._heard_ns = 0  # time of the last pull or RTS
@@ -239,10 +252,10 @@ class Rccc(CompositeReactionPoint):
         return self.pulled_quanta + -(-wanted // QUANTUM_BYTES)
 
     def _request(self, now_ns: int) -> None:
-        """Send a request for credit, at most once in a base RTT."""
+        """Send a request for credit, unless the last one was just sent."""
         if self.traffic.waiting_bytes == 0:
             return
-        if self._requested_ns >= 0 and now_ns - self._requested_ns < self.path.base_rtt_ns:
+        if self._requested_ns >= 0 and now_ns - self._requested_ns < self._request_gap_ns:
             return
         self._requested_ns = now_ns
         self._heard_ns = now_ns
@@ -279,19 +292,19 @@ class RcccReceiver(NotificationPoint):
         self._asked = False  # it answers, even without new credit
         self._entropies = parameters.pull_entropies
         self._next_entropy = 0
-        self._ratio = parameters.oversubscription
+        self._parameters = parameters
         self._control: Oversubscription | None = None
 
     def bind(self, outlet: NotificationOutlet) -> None:
         super().bind(outlet)
         self._pacer = pull_pacer(self.host, self.path)
-        if self._ratio > 1.0:
+        if self._parameters.oversubscription > 1.0:
             control = self.host.part("RCCC controller", self._make_control)
             assert isinstance(control, Oversubscription)
             self._control = control
 
     def _make_control(self) -> Oversubscription:
-        return Oversubscription(self.host, self.path, self._pacer, self._ratio)
+        return Oversubscription(self.host, self.path, self._pacer, self._parameters)
 
     def on_data(self, now_ns: int, marked: bool, frame: bytes) -> None:
         if self._control is not None:

@@ -18,7 +18,7 @@ from mypy_extensions import mypyc_attr
 
 from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.cc.dctcp import MarkedShare
-from host_agents.config import SELECTIVE_REPEAT, NicConfig
+from host_agents.config import SELECTIVE_REPEAT, NicConfig, SleekConfig
 from host_agents.lengths import TCP
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
 from host_agents.registry import ProtocolInfo, register
@@ -201,7 +201,7 @@ def nic(parameters: TcpParameters, config: NicConfig) -> NicConfig:
         loss_packets=3,
         ack_every_packets=2,
         ack_every_bytes=0,
-        sleek_windows=0.0,
+        sleek=SleekConfig(),
         rto_ns=parameters.min_rto_ns,
         receive_window_packets=window_packets(parameters, config.mtu_bytes),
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from host_agents.cc.base import Path, ReactionOutlet, ReactionPoint
-from host_agents.config import DATAGRAM, NicConfig
+from host_agents.config import DATAGRAM, NicConfig, SleekConfig
 from host_agents.lengths import UDP
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import Timer
@@ -66,7 +66,7 @@ class Udp(ReactionPoint):
 
 def nic(parameters: UdpParameters, config: NicConfig) -> NicConfig:
     """Return the NIC's settings for UDP: only the last packet of a message requests an answer."""
-    return replace(config, reliability=DATAGRAM, ack_every_packets=1 << 20, ack_every_bytes=0, sleek_windows=0.0)
+    return replace(config, reliability=DATAGRAM, ack_every_packets=1 << 20, ack_every_bytes=0, sleek=SleekConfig())
 
 
 def reaction_point(parameters: UdpParameters, mechanisms: Mapping[str, object], path: Path) -> ReactionPoint:

@@ -9,15 +9,12 @@ packet (`as_simulated_timeout`); here it adds to that of the lost packet's entro
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from host_agents.cc.base import Path
 from host_agents.draws import Draws
 from host_agents.lb.base import ENTROPY_COUNT, LoadBalancer
 from host_agents.lb.oblivious import Rounds, check_power_of_two
 from host_agents.registry import LoadBalancerInfo, register
-
-MOST_PENALTY: Final = 15
 
 
 @dataclass(frozen=True)
@@ -27,6 +24,7 @@ class BitmapParameters:
     mark_penalty: int = 1  # what a marked packet adds
     trim_penalty: int = 4  # what a trimmed packet adds
     timeout_penalty: int = 15  # penalty for a packet that was not answered within a time-out
+    most_penalty: int = 15  # penalties do not grow beyond this
     # A time-out adds to the penalty of entropy 0, whichever path lost the packet.
     as_simulated_timeout: bool = False
 
@@ -41,6 +39,7 @@ class Penalties:
         self._mark = parameters.mark_penalty
         self._trim = parameters.trim_penalty
         self._timeout = parameters.timeout_penalty
+        self._most = parameters.most_penalty
         self._timeout_is_first = parameters.as_simulated_timeout
         self._rounds = rounds
         self.penalties = [0] * rounds.entropies
@@ -67,7 +66,7 @@ class Penalties:
         self._add(0 if self._timeout_is_first else number, self._timeout)
 
     def _add(self, number: int, penalty: int) -> None:
-        self.penalties[number] = min(self.penalties[number] + penalty, MOST_PENALTY)
+        self.penalties[number] = min(self.penalties[number] + penalty, self._most)
 
 
 class Bitmap(LoadBalancer):

@@ -8,6 +8,7 @@ import pytest
 
 from harness.worlds.link import Wire, connect, pair, trimmed
 from host_agents import registry, wire
+from host_agents.config import SleekConfig
 from host_agents.selective_repeat import window_packets
 from host_agents.timers import NEVER
 from tools.attack.forging import forged
@@ -42,7 +43,8 @@ def test_no_frame_ends_a_host(cc: str) -> None:
 def test_no_frame_ends_a_host_that_answers_by_bytes(cc: str, sleek_windows: float) -> None:
     """Packets take several paths, some are lost and some trimmed; in the end there is silence."""
     rng = random.Random(f"{cc} {sleek_windows}")
-    config = {"loss_packets": 0, "ack_every_bytes": 4_000, "sleek_windows": sleek_windows, "last_hop_dscp": 50}
+    sleek = SleekConfig(windows=sleek_windows)
+    config = {"loss_packets": 0, "ack_every_bytes": 4_000, "sleek": sleek, "last_hop_dscp": 50}
     a, b = pair(cc, load_balancer="mixed", reliability="selective-repeat", **config)
     qa, qb = connect(a, b)
     qa.post(200_000)

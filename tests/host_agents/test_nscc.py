@@ -113,6 +113,11 @@ class TestAverage:
         ack(rp, TARGET_NS + 1)
         assert rp.average_delay_ns == pytest.approx(0.0125 * BASE_NS / 4)
 
+    def test_or_as_another_share_of_it(self):
+        rp = point(100_000, unmarked_delay_base_rtts=0.5)
+        ack(rp, TARGET_NS + 1)
+        assert rp.average_delay_ns == pytest.approx(0.0125 * BASE_NS / 2)
+
     def test_others_count_as_they_are(self):
         rp = point(100_000)
         ack(rp, 4_000)
@@ -345,6 +350,14 @@ class TestAlternatives:
         before = rp.window_bytes
         rp.on_nack(1, PACKET, True)
         assert rp.window_bytes == pytest.approx(before - PACKET)
+
+    def test_the_constants_of_dctcp_are_parameters(self):
+        rp = point(100_000, algorithm="dctcp", dctcp_increase_packets=2.0, dctcp_decrease_divisor=2.0)
+        ack(rp, 0)
+        grown = 100_000 + 2 * PACKET * PACKET / 100_000
+        assert rp.window_bytes == pytest.approx(grown)
+        ack(rp, 0, marked=True)
+        assert rp.window_bytes == pytest.approx(grown - PACKET / 2)
 
     def test_constant(self):
         rp = point(algorithm="constant", first_window_packets=40.0)

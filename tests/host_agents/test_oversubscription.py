@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from host_agents.cc.base import Host, Path
 from host_agents.cc.oversubscription import Oversubscription
+from host_agents.cc.rccc import RcccParameters
 from host_agents.pull_pacer import pull_pacer
 from host_agents.timers import NEVER
 
@@ -17,14 +18,15 @@ FLOOR = 0.9 / RATIO
 class Rig:
     """One NIC's controller; `interval` says what came in the next one, and ends it."""
 
-    def __init__(self, ratio=RATIO):
+    def __init__(self, ratio=RATIO, **others):
         self.host = Host(seed=3)
         path = Path(100e9, BASE_NS, 4096, 4160, 80)
         self.pacer = pull_pacer(self.host, path)
         self.drawn = []
         self.pacer.set_rate = self.drawn.append
-        self.control = Oversubscription(self.host, path, self.pacer, ratio)
+        self.control = Oversubscription(self.host, path, self.pacer, RcccParameters(oversubscription=ratio, **others))
         self.now_ns = 0
+        self.interval_ns = (1.5 * BASE_NS, 0.25)  # mean, and random part of it
 
     def interval(self, whole=0, marked=0, trimmed=0, last_hop=0):
         for number in range(whole):
@@ -32,7 +34,8 @@ class Rig:
         for number in range(trimmed + last_hop):
             self.control.on_trimmed(self.now_ns, number >= trimmed)
         due_ns = self.host.timers.first_ns
-        assert 0.75 * 1.5 * BASE_NS - 1 <= due_ns - self.now_ns <= 1.25 * 1.5 * BASE_NS
+        mean_ns, spread = self.interval_ns
+        assert (1 - spread) * mean_ns - 1 <= due_ns - self.now_ns <= (1 + spread) * mean_ns
         self.now_ns = due_ns
         self.host.timers.serve(due_ns)
         return self.control.rate
@@ -101,3 +104,28 @@ def test_what_is_drawn_stays_within_bounds_and_the_pacer_is_told(intervals):
             rate = rig.interval(whole, min(marked, whole), trimmed, last_hop)
             assert FLOOR <= rate <= 1.0
             assert rig.drawn[-1] == rate
+
+
+@pytest.mark.parametrize(
+    ("parameters", "intervals", "rate"),
+    [
+        ({"mark_gain": 1.0}, [(10, 6, 0)], 1 - 0.5 * (0.6 - 0.3)),
+        ({"mark_gain": 1.0, "mark_target": 0.5}, [(10, 6, 0)], 1 - 0.5 * (0.6 - 0.5)),
+        ({"mark_gain": 1.0, "decrease": 0.1}, [(10, 6, 0)], 1 - 0.1 * (0.6 - 0.3)),
+        ({"increase": 0.001}, [(0, 0, 100), *9 * [(100, 0, 0)]], FLOOR + 0.001 * (2**9 - 1)),
+        ({"least_rate": 0.6}, [(0, 0, 100)], 0.6),
+        ({"least_uplink_share": 0.5}, [(0, 0, 100)], 0.5 / RATIO),
+        ({"least_uplink_share": 0.0}, [(0, 0, 100)], 0.01),
+    ],
+)
+def test_each_constant_is_a_parameter(parameters, intervals, rate):
+    rig = Rig(**{f"oversubscription_{name}": value for name, value in parameters.items()})
+    for whole, marked, trimmed in intervals:
+        found = rig.interval(whole, marked, trimmed)
+    assert found == pytest.approx(rate)
+
+
+def test_intervals_and_their_random_part_are_parameters():
+    rig = Rig(oversubscription_interval_base_rtts=3.0, oversubscription_spread=0.0)
+    rig.interval_ns = (3.0 * BASE_NS, 0.0)
+    assert rig.interval(whole=10) == 1.0

@@ -156,11 +156,14 @@ class TestSender:
         assert target(sent[0]) == target(frames[-1]) == -(-142 * PACKET // QUANTUM)
         assert wire.wire_bytes(sent[0]) == 62
 
-    def test_a_new_message_without_credit_asks_at_once_and_once_in_a_base_rtt(self):
-        qa, _, _, now = sender(1000)
-        qa.post(1_000)
-        qa.post(1_000)
-        assert [opcode(frame) for frame in drain(qa.nic, now)] == [rccc.RTS.opcode]
+    @pytest.mark.parametrize(("base_rtts", "number"), [(1.0, 1), (0.0, 2)])
+    def test_a_new_message_without_credit_asks_at_once_and_not_again_soon(self, base_rtts, number):
+        qa, _, _, now = sender(1000, request_base_rtts=base_rtts)
+        sent = []
+        for at in (now, now + 1_000):
+            qa.post(1_000)
+            sent += drain(qa.nic, at)
+        assert [opcode(frame) for frame in sent] == number * [rccc.RTS.opcode]
 
 
 def requests(demands, **parameters):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
+from host_agents.config import SleekConfig
 from host_agents.errors import ParameterError
 from host_agents.timers import NEVER
 
@@ -35,7 +36,7 @@ class Rig:
     def __init__(self, window=10, packets=200, **config):
         self.a, self.b = pair(
             reliability="selective-repeat",
-            **{"loss_packets": 0, "sleek_windows": 1.5, "rto_ns": 1 << 39} | config,
+            **{"loss_packets": 0, "sleek": SleekConfig(windows=1.5), "rto_ns": 1 << 39} | config,
         )
         self.qa, self.qb = connect(self.a, self.b)
         self.qa.reaction_point.set_window(window * PACKET)
@@ -80,6 +81,16 @@ def test_five_early_packets_at_least():
         rig.arrive(early)
         assert rig.send() == [1 + early]
     rig.arrive(5)
+    assert rig.send()[0] == 0
+
+
+def test_how_many_early_packets_at_least_is_a_parameter():
+    rig = Rig(window=2, sleek=SleekConfig(windows=1.5, least_packets=8))
+    rig.send()
+    for early in range(1, 8):
+        rig.arrive(early)
+        assert 0 not in rig.send()
+    rig.arrive(8)
     assert rig.send()[0] == 0
 
 
@@ -174,6 +185,19 @@ class TestProbes:
         assert rtts == [rtt_ns]
         assert rig.send() == again
 
+    @pytest.mark.parametrize(("packets", "times_rtts"), [(200, [1, 5, 9]), (5, [2, 6, 10])])
+    def test_its_times_are_parameters(self, packets, times_rtts):
+        sleek = SleekConfig(
+            windows=1.5, probe_after_base_rtts=1.0, probe_after_end_base_rtts=2.0, probe_again_base_rtts=4.0
+        )
+        rig = Rig(packets=packets, sleek=sleek)
+        rig.send()
+        rig.arrive(0)
+        heard_ns = rig.now_ns
+        rig.send()
+        found = self.probes(rig, heard_ns + (times_rtts[-1] + 1) * BASE_NS)
+        assert [at - heard_ns for at, _, _ in found] == pytest.approx([n * BASE_NS for n in times_rtts], abs=200)
+
     def test_one_that_nothing_was_acknowledged_before(self):
         """The time-out comes first; a probe of packet -1 is answered all the same."""
         rig = Rig(packets=5)
@@ -227,13 +251,30 @@ def test_early_packets_are_those_acknowledged_beyond_the_first_missing():
     "config", [{"reliability": "go-back-n"}, {"reliability": "selective-repeat", "loss_packets": 3}]
 )
 def test_it_needs_selective_repeat_without_other_detection(config):
-    with pytest.raises(ParameterError, match=r"sleek_windows 1\.5: expected 0, or selective-repeat with"):
-        pair(sleek_windows=1.5, **config)
+    with pytest.raises(ParameterError, match=r"sleek\.windows 1\.5: expected 0, or selective-repeat with"):
+        pair(sleek=SleekConfig(windows=1.5), **config)
+
+
+@pytest.mark.parametrize(
+    "constant",
+    [
+        {"windows": -1.0},
+        {"least_packets": 0},
+        {"probe_after_base_rtts": 0.0},
+        {"probe_after_end_base_rtts": -1.0},
+        {"probe_again_base_rtts": 0.0},
+        {"probe_clear_base_rtts": 1e9},
+    ],
+)
+def test_its_constants_have_ranges(constant):
+    (name,) = constant
+    with pytest.raises(ParameterError, match=rf"sleek\.{name} .*: expected "):
+        SleekConfig(**constant)
 
 
 def test_a_packet_of_expresspass_that_a_probe_found_missing_draws_credits():
     """The last packet is lost when the sender has told its receiver that no more credits are needed."""
-    a, b = pair("expresspass", reliability="selective-repeat", loss_packets=0, sleek_windows=1.5)
+    a, b = pair("expresspass", reliability="selective-repeat", loss_packets=0, sleek=SleekConfig(windows=1.5))
     qa, _ = connect(a, b)
     qa.post(10_000)
     now_ns, lost = 0, 0

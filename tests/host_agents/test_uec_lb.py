@@ -76,6 +76,11 @@ class TestBitmap:
             lb.on_nack(0, lb.rounds.port(5))
         assert lb.penalties.penalties[5] == 15
 
+    def test_the_largest_penalty_is_a_parameter(self):
+        lb = balancer("bitmap", most_penalty=3)
+        lb.on_nack(0, lb.rounds.port(5))
+        assert lb.penalties.penalties[5] == 3
+
     @pytest.mark.parametrize("name", ["bitmap", "mixed"])
     def test_a_time_out_is_the_lost_packets_or_as_simulated_that_of_entropy_0(self, name):
         for as_simulated, expected in ((False, 5), (True, 0)):

@@ -15,6 +15,7 @@ prefer_native_hosts()
 
 from harness.worlds.link import connect, pair, trimmed  # noqa: E402
 from host_agents import registry, wire  # noqa: E402  (once it is known whether they are compiled)
+from host_agents.config import SleekConfig  # noqa: E402
 from host_agents.errors import HostError, ParameterError  # noqa: E402
 from host_agents.timers import NEVER  # noqa: E402
 from tools.attack.forging import forged  # noqa: E402
@@ -50,7 +51,7 @@ class Hosts(Attack):
         if reliability == "selective-repeat" and rng.random() < 0.5:
             config = {"loss_packets": 0, "last_hop_dscp": _LAST_HOP_DSCP}
             config["ack_every_bytes"] = rng.choice((0, 1, 4_000, 100_000))
-            config["sleek_windows"] = rng.choice((0.0, 1.5))
+            config["sleek"] = SleekConfig(windows=rng.choice((0.0, 1.5)))
         parameters = {"oversubscription": 4} if cc == "rccc" and rng.random() < 0.5 else None
         try:
             a, b = pair(cc, parameters, load_balancer=lb, reliability=reliability, **config)
