@@ -210,7 +210,8 @@ def _switch_command(suite: Suite, pairs: Mapping[int, int]) -> list[str]:
         servers = ["--grpc-server-addr", f"127.0.0.1:{_P4RUNTIME_PORT}", "--zero-election-id"]
     return [
         str(Path(sys.executable).with_name("p4cc")), "switch", *map(str, suite.programs), *_compile_options(suite),
-        *servers, "--log-console", *(word for port, pair in pairs.items() for word in ("-i", f"{port}@veth{2 * pair}")),
+        *servers, "--pipes", str(suite.pipes), *(f"--loopback-pipe={pipe}" for pipe in suite.looped_pipes()),
+        "--log-console", *(word for port, pair in pairs.items() for word in ("-i", f"{port}@veth{2 * pair}")),
     ]  # fmt: skip
 
 

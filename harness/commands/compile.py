@@ -52,6 +52,7 @@ def _inspected(
     "--p4info", type=click.Path(path_type=Path), metavar="FILE", help="P4Info: text, or binary if it ends in .bin."
 )
 @click.option("--bf-rt", type=click.Path(path_type=Path), metavar="FILE", help="bf-rt.json of a TNA or T2NA program.")
+@click.option("--pipeline", type=click.IntRange(0), metavar="N", help="Compile pipeline N of a TNA or T2NA program.")
 @click.option("--Wdisable", "disabled", multiple=True, metavar="NAME", help="Silence a kind of warnings, or all.")
 @click.option("--Werror", "errors", multiple=True, metavar="NAME", help="Make a kind of warnings errors, or all.")
 @click.option(
@@ -74,6 +75,7 @@ def command(
     out: Path | None,
     p4info: Path | None,
     bf_rt: Path | None,
+    pipeline: int | None,
     disabled: tuple[str, ...],
     errors: tuple[str, ...],
     dump: str | None,
@@ -101,7 +103,7 @@ def command(
         for name in names:
             if name not in ("all", *NAMES):
                 raise UserError(f"{option} {name}: {suggest(name, ['all', *NAMES])}")
-    compiled = compile_program(file, include, define, arch)
+    compiled = compile_program(file, include, define, arch, pipeline)
     refused = False
     for name, warning in compiled.named_warnings:
         if not {"all", name} & {*disabled}:

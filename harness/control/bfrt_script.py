@@ -12,6 +12,7 @@ from pathlib import Path
 
 from p4switch import processes
 from p4switch.architectures.architecture import ARCHITECTURES
+from p4switch.bfrt.pipes import Pipe, Program
 from p4switch.bfrt.server import BfRuntimeServer
 from p4switch.compiler import Compiled
 from p4switch.engine import build, load
@@ -66,13 +67,12 @@ def updates(compiled: Compiled, name: str, script: Path, switch: str) -> list[Me
     UserError
         If the program has no `bf-rt.json`, and if the script fails or takes longer than `TIMEOUT_S`.
     """
-    bf_rt = compiled.bf_rt
     fixed = ARCHITECTURES.find(compiled.p4info.pkg_info.arch).fixed_tables
     device = Device(lambda _: load().Switch(str(build(compiled.program)), tick_ns=1), 0, clock_ns=lambda: 0)
+    server = BfRuntimeServer([Program(name, [Pipe(0, device, compiled)])], "127.0.0.1:0", fixed)
     client = LocalClient(device)
     client.set_pipeline(compiled.p4info, compiled.json_bytes)
     before = set(map(_bytes, _entities(client, compiled.p4info)))
-    server = BfRuntimeServer(device, "127.0.0.1:0", name, bf_rt, compiled.p4info, fixed)
     server.start()
     try:
         _run(script, f"127.0.0.1:{server.port}", switch)

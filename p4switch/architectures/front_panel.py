@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-_PIPE_PORTS = 128  # distance between the first ports of two neighbouring pipes
+PIPE_PORT_BITS = 7
+"""Bits of a port's number below that of its pipe."""
+_PIPE_PORTS = 1 << PIPE_PORT_BITS
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,9 @@ class Package(ABC):
     bridges: ClassVar[bool] = False
     """True if egress receives the metadata of ingress; otherwise ingress hands over bytes only."""
 
+    pipelined: ClassVar[bool] = False
+    """True if the arguments are pipelines, which are programs of their own; a pipe of the switch runs one of them."""
+
     bfrt: ClassVar[bool] = False
     """True if programs of the package have a `bf-rt.json`."""
 
@@ -75,10 +78,6 @@ class Package(ABC):
     @abstractmethod
     def lower(self, site: Site, block: Block) -> None:
         """Lower one of the blocks into the program."""
-
-    def takes_instead(self, blocks: int) -> str:
-        """Return in words which blocks `main` takes, where it was given a wrong number of blocks."""
-        return self.takes
 
     def packet_length(self, call: ast.Call) -> ir.Expr:
         """Return the value of `packet_in.length()`. Raises CompileError where the target does not know it."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from p4switch.bfrt.attributes import PIPE, Attribute, Client, Notice, Owner
+from p4switch.bfrt.attributes import Attribute, Client, Notice, Owner
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.p4runtime.errors import invalid
 
@@ -161,7 +161,6 @@ class IdleTimeout(Attribute):
                 continue
             message = bfruntime_pb2.StreamMessageResponse()
             note = message.idle_timeout_notification
-            note.target.pipe_id = PIPE
             note.table_entry.CopyFrom(self._table.key_alone(state.tables.key_message(self._table.table_id, key, entry)))
             note.type = _Notification.ENTRY_IDLE if age.idle else _Notification.ENTRY_ACTIVE
             yield Notice(self._client_id, _IDLE_FLAG if age.idle else _ACTIVE_FLAG, message)

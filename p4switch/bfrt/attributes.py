@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.profiles import Undo
 
 ALL_PIPES = 0xFFFF
-PIPE = 0
-"""The only pipe of the device."""
 _Mode = bfruntime_pb2.Mode
 
 
@@ -47,6 +45,10 @@ class Owner(Protocol):
     def name(self) -> str:
         """The table's name in messages."""
 
+    @property
+    def pipes(self) -> Sequence[int]:
+        """Numbers of the pipes that have the table."""
+
 
 class Attribute(ABC):
     """An attribute of a table."""
@@ -71,10 +73,7 @@ class Attribute(ABC):
 
 
 class EntryScope(Attribute):
-    """Scope of entries: which pipes have entries of their own.
-
-    There is one pipe, so that entries are the same in any case.
-    """
+    """Scope of entries: which pipes have entries of their own, and which share them."""
 
     kind = "entry_scope"
     _SCOPES = ("gress_scope", "pipe_scope", "prsr_scope")
@@ -87,6 +86,12 @@ class EntryScope(Attribute):
     def is_symmetric(self) -> bool:
         """True if all pipes share the entries."""
         return bool(self._pipes == _Mode(predef=_Mode.ALL, args=self._pipes.args))
+
+    def scope(self, pipe: int) -> list[int]:
+        """Return the pipes that have the entries of a pipe in a table that is not symmetric."""
+        if self._pipes.WhichOneof("scope") == "user_defined":
+            return next(scope for scope in _scopes(self._pipes.user_defined) if pipe in scope)
+        return [pipe]
 
     def write(self, given: Message, client: Client, state: State) -> Undo:
         """Set the scope of entries: the one of the pipes alone, or all three."""
@@ -104,9 +109,10 @@ class EntryScope(Attribute):
         if pipes.WhichOneof("scope") == "predef" and pipes.predef not in _Mode.PredefinedMode.values():
             invalid(f"{self._table.name}: pipe_scope: {pipes.predef}; expected ALL or SINGLE")
         if pipes.WhichOneof("scope") == "user_defined":
-            scopes = pipes.user_defined.to_bytes(8, "little")  # each number is a set of pipes
-            if sum(scope >> PIPE & 1 for scope in scopes) != 1:
-                invalid(f"{self._table.name}: pipe_scope: {pipes.user_defined:#x}; expected pipe {PIPE} in one scope")
+            named = [pipe for scope in _scopes(pipes.user_defined) for pipe in scope]
+            if any(named.count(pipe) != 1 for pipe in self._table.pipes):
+                expected = "pipe 0" if list(self._table.pipes) == [0] else f"each of pipes {[*self._table.pipes]}"
+                invalid(f"{self._table.name}: pipe_scope: {pipes.user_defined:#x}; expected {expected} in one scope")
         old, self._pipes = self._pipes, _Mode()
         self._pipes.CopyFrom(pipes)
 
@@ -121,3 +127,8 @@ class EntryScope(Attribute):
         into.pipe_scope.CopyFrom(self._pipes)
         into.prsr_scope.predef = _Mode.ALL
         into.prsr_scope.args = 0xFF
+
+
+def _scopes(user_defined: int) -> list[list[int]]:
+    """Return the sets of pipes in a number that has a byte for each, with a bit for each pipe."""
+    return [[pipe for pipe in range(8) if scope >> pipe & 1] for scope in user_defined.to_bytes(8, "little")]

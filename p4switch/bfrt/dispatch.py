@@ -26,26 +26,40 @@ _Update = bfruntime_pb2.Update
 
 
 class Tables:
-    """Tables of a program's `bf-rt.json`, and fixed tables, on a device that runs the program with this P4Info."""
+    """Tables of a pipeline's `bf-rt.json`, and fixed tables, on a device that runs the pipeline with this P4Info.
 
-    def __init__(self, bf_rt: Json, p4info: Any, fixed: Sequence[Json] = ()) -> None:
+    `own` are the numbers of the pipes that run the pipeline, and `every` those of all pipes of the switch.
+    """
+
+    def __init__(
+        self, bf_rt: Json, p4info: Any, fixed: Sequence[Json], own: Sequence[int], every: Sequence[int]
+    ) -> None:
         self._p4info = p4info
-        every = [*bf_rt["tables"], *fixed]
-        self._infos: dict[int, Json] = {t["id"]: t for t in every}
+        infos = [*bf_rt["tables"], *fixed]
+        self._infos: dict[int, Json] = {t["id"]: t for t in infos}
         ids = dict(_p4_ids(p4info))
         profiles = {t["id"]: own_name(t["name"]) for t in bf_rt["tables"] if t["table_type"] == "Action"}
         for info in bf_rt["tables"]:
             if info["table_type"] == "Selector":
                 profile = next(profiles[of] for of in info["depends_on"] if of in profiles)
                 ids["selector", own_name(info["name"])] = ids["action_profile", profile]
-        kinds = ((info, TABLE_KINDS.get(info["table_type"])) for info in every)
+        kinds = ((info, TABLE_KINDS.get(info["table_type"])) for info in infos)
         self._tables = {info["id"]: kind(info, ids) for info, kind in kinds if kind is not None}
+        for info in fixed:
+            if info["id"] in self._tables:
+                self._tables[info["id"]].pipes = every
         for info in bf_rt["tables"]:
+            if info["id"] in self._tables:
+                self._tables[info["id"]].pipes = own
             for used in info["depends_on"] if info["table_type"].startswith("MatchAction") else ():
                 if used in self._tables:
                     self._tables[used].scoped_by = self._tables[info["id"]]
         self._learn = {ids["digest", own_name(each["name"])]: each for each in bf_rt["learn_filters"]}
         self._checked: Any = None
+
+    def has_table(self, ident: int) -> bool:
+        """Return whether there is a table with this id, of a kind that may not be supported."""
+        return ident in self._infos
 
     def table(self, ident: int) -> Table:
         """Return a table. Raises P4RuntimeError: NOT_FOUND, or UNIMPLEMENTED for a kind that is not supported."""

@@ -253,18 +253,14 @@ class Schema:
 
 
 def _pipe(lowered: Lowered) -> str:
-    """Return the name of the program's pipeline: that of its instance, or else that of the parameter that takes it."""
+    """Return the name of the pipeline: that of its instance, or else that of the parameter that takes it."""
     main, facts = lowered.source.main, lowered.source.facts
     assert main is not None
     binding = facts.bindings[main]
-    for param, given in zip(binding.params, binding.bound, strict=True):
-        if isinstance(given, ast.Name):
-            decl = facts.decls[given]
-            if isinstance(decl, ast.Instantiation):
-                return control_name(decl.name, decl.annotations, "")
-        if given is not None:
-            return param.name
-    raise AssertionError("a package without a pipeline is refused before")
+    pairs = zip(binding.params, binding.bound, strict=True)
+    param, given = [(param, given) for param, given in pairs if given is not None][lowered.source.pipeline or 0]
+    decl = facts.decls[given] if isinstance(given, ast.Name) else None
+    return control_name(decl.name, decl.annotations, "") if isinstance(decl, ast.Instantiation) else param.name
 
 
 def build(lowered: Lowered, p4info: Any) -> Json | None:

@@ -1,4 +1,4 @@
-"""The BfRuntime gRPC service for a `Device`, which shares its state with P4Runtime.
+"""The BfRuntime gRPC service for the pipes of a switch, each a `Device` whose state P4Runtime shares.
 
 Errors have the form of the published server: UNKNOWN, with one `bfrt_proto.Error` per update in
 `grpc-status-details-bin`. A batch that is rolled back has none after the update that failed. If a client asks for it
@@ -19,12 +19,11 @@ from typing import Any, NoReturn, overload
 
 import grpc
 
-from p4switch.bfrt.attributes import ALL_PIPES, PIPE, Client
-from p4switch.bfrt.dispatch import Tables
-from p4switch.bfrt.fields import Json
+from p4switch.bfrt.attributes import Client
 from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.bfrt.pipes import Part, Parts, Program
 from p4switch.bfrt.schema import VERSION
-from p4switch.p4runtime.device import Device, State
+from p4switch.p4runtime.device import State
 from p4switch.p4runtime.errors import P4RuntimeError, invalid, not_found, precondition, unimplemented
 from p4switch.p4runtime.grpc_host import GrpcHost
 from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2, status_pb2
@@ -46,19 +45,17 @@ _Wants = bfruntime_pb2.Subscribe.Notifications
 
 
 class BfRuntimeServer:
-    """Server of `device`, which runs the program called `name`, at `address`, HOST:PORT (port 0: any free port).
+    """Server of a switch that runs `programs`, at `address`, HOST:PORT (port 0: any free port).
 
-    `fixed` are the tables that every program of its architecture has.
+    `fixed` are the tables that the switch has for every program of its architecture.
     """
 
-    def __init__(
-        self, device: Device, address: str, name: str, bf_rt: Json, p4info: Any, fixed: Sequence[Mapping[str, Any]] = ()
-    ) -> None:
-        self._device = device
-        self._name = name
-        self._bf_rt = bf_rt
+    def __init__(self, programs: Sequence[Program], address: str, fixed: Sequence[Mapping[str, Any]] = ()) -> None:
+        self._programs = {program.name: program for program in programs}
         self._fixed = json.dumps({"schema_version": VERSION, "tables": [*fixed], "learn_filters": []}).encode()
-        self._tables = Tables(bf_rt, p4info, [dict(table) for table in fixed])
+        self._parts = Parts(programs, fixed)
+        self._device = self._parts.first.device
+        self._bound: dict[int, str] = {}  # program that each client has named, if it has
         self._restarts = False  # whether a client restarts the program, between BEGIN and END
         self._streams: dict[int, tuple[Outgoing, Message]] = {}  # by client, with the notifications that it wants
         self._host = GrpcHost(address, "bfruntime", "--bfrt", self._handlers)
@@ -103,10 +100,6 @@ class BfRuntimeServer:
         if device_id != self._device.device_id:
             not_found(f"device {device_id} is not here; this is device {self._device.device_id}")
 
-    def _check_name(self, name: str) -> None:
-        if name != self._name:
-            not_found(f"no program is called {name!r}; expected {self._name!r}")
-
     def _set_config(self, request: Message, _: Any) -> Message:
         self._check_device(request.device_id)
         action = next((name for name, value in _Set.Action.items() if value == request.action), str(request.action))
@@ -121,40 +114,44 @@ class BfRuntimeServer:
                 unimplemented(f"SetForwardingPipelineConfig: {action} is not supported")
             if len(request.config) != 1:
                 invalid(f"{action}: {len(request.config)} configs; expected one, with the name of the program")
-            self._check_name(request.config[0].p4_name)
+            parts = self._parts.of(request.config[0].p4_name)
             if request.action == _Set.BIND:
+                self._bound[request.client_id] = request.config[0].p4_name
                 return response
-            if not self._is_own(request.config[0].bfruntime_info):
+            if not self._is_own(request.config[0]):
                 unimplemented(f"{action}: expected the config of the program that runs, which begins anew")
-            self._begin_anew()
+            for part in parts:
+                self._begin_anew(part)
             self._restarts = request.action == _Set.VERIFY_AND_WARM_INIT_BEGIN
             outcome = _STARTED if self._restarts else _FINISHED
         response.set_forwarding_pipeline_config_response_type = outcome
         self._send(request.client_id, _Response(set_forwarding_pipeline_config_response=response))
         return response
 
-    def _is_own(self, bf_rt: bytes) -> bool:
-        """Return whether this is the `bf-rt.json` of the program."""
+    def _is_own(self, config: Message) -> bool:
+        """Return whether a config has the `bf-rt.json` of the program that it names."""
+        program = self._programs.get(config.p4_name)
         try:
-            return bool(json.loads(bf_rt) == self._bf_rt)
+            return program is not None and bool(json.loads(config.bfruntime_info) == program.bf_rt)
         except ValueError:
             return False
 
-    def _begin_anew(self) -> None:
-        """Set the running pipeline once more, without entries."""
-        request = p4runtime_pb2.SetForwardingPipelineConfigRequest(device_id=self._device.device_id)
+    def _begin_anew(self, part: Part) -> None:
+        """Set the running pipeline of a pipe once more, without entries."""
+        request = p4runtime_pb2.SetForwardingPipelineConfigRequest(device_id=part.device.device_id)
         request.action = p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT
-        pipeline = self._device.look(lambda state: state.pipeline)
+        pipeline = part.look(lambda state: state.pipeline)
         request.config.p4info.CopyFrom(pipeline.p4info)
         request.config.p4_device_config = pipeline.device_config
-        self._device.set_forwarding_pipeline_config(request)
+        part.device.set_forwarding_pipeline_config(request)
         if any(wants.enable_learn_notifications for _, wants in self._streams.values()):
-            self._device.apply([self._tables.listen], all_or_none=True, at_once=False)
+            part.listen()
 
     def _get_config(self, request: Message, _: Any) -> Message:
         self._check_device(request.device_id)
         response = bfruntime_pb2.GetForwardingPipelineConfigResponse()
-        response.config.add(p4_name=self._name, bfruntime_info=json.dumps(self._bf_rt).encode())
+        for name, program in self._programs.items():
+            response.config.add(p4_name=name, bfruntime_info=json.dumps(program.bf_rt).encode())
         response.non_p4_config.bfruntime_info = self._fixed
         return response
 
@@ -162,16 +159,16 @@ class BfRuntimeServer:
 
     def _check_target(self, target: Message) -> None:
         self._check_device(target.device_id)
-        if target.pipe_id not in (ALL_PIPES, PIPE):
-            invalid(f"target: pipe {target.pipe_id}; expected {PIPE}, the only one, or {ALL_PIPES:#x} for all")
+        self._parts.check_target(target)
 
-    def _check_request(self, request: Message, entries: Iterable[Message]) -> None:
+    def _check_request(self, request: Message, entries: Iterable[Message]) -> list[Part]:
+        """Return the pipes of the program that a request is for, after checking its targets."""
         self._check_target(request.target)
-        if request.p4_name:
-            self._check_name(request.p4_name)
+        parts = self._parts.of(request.p4_name)
         for entry in entries:
             if entry.table_entry.HasField("entry_tgt"):
                 self._check_target(entry.table_entry.entry_tgt)
+        return parts
 
     def _write(self, request: Message, context: Any) -> Message:
         asked = dict(context.invocation_metadata() or ())
@@ -179,20 +176,21 @@ class BfRuntimeServer:
         until = None
         if "deadline_sec" in asked or "deadline_nsec" in asked:
             until = time.monotonic() + _seconds(asked, "deadline_sec") + _seconds(asked, "deadline_nsec") / 1e9
-        self._check_request(request, (update.entity for update in request.updates))
+        parts = self._check_request(request, (update.entity for update in request.updates))
         if request.atomicity == _Write.DATAPLANE_ATOMIC:
             unimplemented("DATAPLANE_ATOMIC is not supported")
         _, wants = self._streams.get(request.client_id, (None, _Wants()))
         client = Client(request.client_id, wants)
         codes: dict[int, int] = {}  # status of updates by their position, where it is not simply success
 
-        def step(place: int, state: State) -> Undo:
+        def step(place: int, _: State) -> Undo:
             if until is not None and time.monotonic() > until:
                 raise TimeoutError
             update = request.updates[place]
-            modifies = tells and update.type == _INSERT_OR_MODIFY and self._tables.has(update.entity, state)
+            modifies = tells and update.type == _INSERT_OR_MODIFY
+            modifies = modifies and self._parts.has(parts, update.entity, request.target)
             try:
-                undo = self._tables.write(update, state, client, request.target)
+                undo = self._parts.write(parts, update, client, request.target)
             except P4RuntimeError as error:
                 if not ignores or update.type != bfruntime_pb2.Update.DELETE or error.code != code_pb2.NOT_FOUND:
                     raise
@@ -226,10 +224,10 @@ class BfRuntimeServer:
         found: list[Message] = []
         errors: list[Message] = []
         try:
-            self._check_request(request, request.entities)
+            parts = self._check_request(request, request.entities)
             for start in range(0, len(request.entities), _QUERIES_AT_ONCE):
                 queries = request.entities[start : start + _QUERIES_AT_ONCE]
-                for entities, error in await self._host.work(self._look, queries, request.target):
+                for entities, error in await self._host.work(self._look, parts, queries, request.target):
                     found += entities
                     errors.append(error)
         except P4RuntimeError as error:
@@ -243,13 +241,15 @@ class BfRuntimeServer:
             message = f"read failed for {failed} of {len(errors)}"
             await _abort(context, P4RuntimeError(code_pb2.UNKNOWN, message, errors))
 
-    def _look(self, queries: Sequence[Message], target: Message) -> list[tuple[list[Message], Message]]:
+    def _look(
+        self, parts: Sequence[Part], queries: Sequence[Message], target: Message
+    ) -> list[tuple[list[Message], Message]]:
         """Return the entities that each query selects, and its error."""
-        return self._device.look(lambda state: [self._answer(query, state, target) for query in queries])
+        return self._device.look(lambda _: [self._answer(parts, query, target) for query in queries])
 
-    def _answer(self, query: Message, state: State, target: Message) -> tuple[list[Message], Message]:
+    def _answer(self, parts: Sequence[Part], query: Message, target: Message) -> tuple[list[Message], Message]:
         try:
-            return self._tables.read(query, state, target), bfruntime_pb2.Error()
+            return self._parts.read(parts, query, target), bfruntime_pb2.Error()
         except P4RuntimeError as error:
             return [], bfruntime_pb2.Error(canonical_code=error.code, message=error.message)
 
@@ -272,8 +272,7 @@ class BfRuntimeServer:
                     wants = request.subscribe.notifications
                     self._streams[request.client_id] = outgoing, wants
                     if wants.enable_learn_notifications:
-                        apply = partial(self._device.apply, [self._tables.listen], all_or_none=True, at_once=False)
-                        await self._host.work(apply)
+                        await self._host.work(self._listen)
                     response = _Response(subscribe=request.subscribe)
                     response.subscribe.status.code = code_pb2.OK
                     outgoing.put(response)
@@ -290,33 +289,48 @@ class BfRuntimeServer:
             receiver.cancel()
             for client in clients:
                 self._streams.pop(client, None)
+                self._bound.pop(client, None)
+
+    def _listen(self) -> None:
+        """Have all pipes send digests."""
+        for part in self._parts:
+            part.listen()
 
     def _send(self, client: int, message: Message) -> None:
         stream = self._streams.get(client)
         if stream is not None:
             self._host.call_soon(stream[0].put, message)
 
-    def publish(self, message: Message) -> None:
-        """Send a digest, a StreamMessageResponse of P4Runtime, to clients; other messages are ignored."""
-        digest = self._tables.digest(message.digest) if message.WhichOneof("update") == "digest" else None
+    def publish(self, pipe: int, message: Message) -> None:
+        """Send clients a digest of a pipe, a StreamMessageResponse of P4Runtime; other messages are ignored."""
+        if message.WhichOneof("update") != "digest":
+            return
+        part = next(part for part in self._parts if part.number == pipe)
+        digest = part.tables.digest(message.digest)
         if digest is not None:
-            digest.target.device_id = self._device.device_id  # pipe 0 is the only one
+            digest.target.device_id, digest.target.pipe_id = self._device.device_id, pipe
             for client, (_, wants) in list(self._streams.items()):
-                if wants.enable_learn_notifications:
+                if wants.enable_learn_notifications and self._bound.get(client, part.program) == part.program:
                     self._send(client, _Response(digest=digest))
 
     def poll(self) -> None:
         """Send clients the notifications that have become due, such as idle entries."""
-        try:
-            notices = self._device.look(self._tables.notices)
-        except P4RuntimeError:  # there is no pipeline
-            return
-        for notice in notices:
-            _, wants = self._streams.get(notice.client_id, (None, _Wants()))
-            if getattr(wants, notice.flag):
-                if notice.message.WhichOneof("update") == "idle_timeout_notification":
-                    notice.message.idle_timeout_notification.target.device_id = self._device.device_id
-                self._send(notice.client_id, notice.message)
+        told: set[tuple[int, bytes]] = set()  # a port's change is noticed by each pipe
+        for part in self._parts:
+            try:
+                notices = part.look(part.tables.notices)
+            except P4RuntimeError:  # there is no pipeline
+                continue
+            for notice in notices:
+                _, wants = self._streams.get(notice.client_id, (None, _Wants()))
+                if getattr(wants, notice.flag):
+                    if notice.message.WhichOneof("update") == "idle_timeout_notification":
+                        target = notice.message.idle_timeout_notification.target
+                        target.device_id, target.pipe_id = self._device.device_id, part.number
+                    which = notice.client_id, notice.message.SerializeToString()
+                    if which not in told:
+                        told.add(which)
+                        self._send(notice.client_id, notice.message)
 
 
 def _seconds(asked: Mapping[str, Any], name: str) -> int:

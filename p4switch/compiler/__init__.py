@@ -3,6 +3,8 @@
     compiled = compile_program("program.p4")
     compiled.json, compiled.p4info
 
+A program for a chip may have several pipelines. Each is compiled by itself (`compile_pipelines`).
+
 Results are kept in `p4switch.cache`, addressed by the preprocessed text and the compiler's own source.
 """
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from p4switch import ir
     from p4switch.compiler.source import SourceMap
 
-__all__ = ["Compiled", "compile_program", "preprocess"]
+__all__ = ["Compiled", "compile_pipelines", "compile_program", "preprocess"]
 
 _HERE = Path(__file__).parent
 _SOURCES = ("architectures", "bfrt", "bits", "bmv2", "compiler", "engine", "ir", "p4runtime")
@@ -36,8 +38,10 @@ class Compiled:
 
     def __init__(
         self, json_text: str, p4info_bytes: bytes, warnings: Sequence[tuple[str, str]] = (), bf_rt_text: str = "null",
-        program: ir.Program | None = None,
+        program: ir.Program | None = None, pipelines: int = 1,
     ) -> None:
+        self.pipelines = pipelines
+        """Number of pipelines of the program, of which this is one."""
         self._program = program
         self._json_text = json_text
         self._p4info_bytes = p4info_bytes
@@ -170,6 +174,7 @@ def compile_program(
     include_dirs: Sequence[str | Path] = (),
     defines: Mapping[str, str] | None = None,
     arch: str | None = None,
+    pipeline: int | None = None,
 ) -> Compiled:
     """Compile a P4-16 program.
 
@@ -183,6 +188,8 @@ def compile_program(
         Texts of macros by name.
     arch
         Name of the architecture; default: the one that has the package of `main`.
+    pipeline
+        Number of a pipeline of the program, from 0; default: the only one.
 
     Returns
     -------
@@ -199,14 +206,15 @@ def compile_program(
     # Only the preprocessor is loaded unless something has to be compiled, because loading takes most of the time.
     source = preprocess(path, include_dirs, defines, arch)
     externs = [file.read_bytes() for file in extern_files()]
-    key = cache.digest(_compiler_digest(), *externs, str(path), arch or "", source.text, _positions(source))
+    chosen = arch or "", str(pipeline)
+    key = cache.digest(_compiler_digest(), *externs, str(path), *chosen, source.text, _positions(source))
 
     compiled: list[Compiled] = []
 
     def produce(target: Path) -> None:
-        result = _compile(path, include_dirs, defines, arch)
+        result = _compile(path, include_dirs, defines, arch, pipeline)
         compiled.append(result)
-        texts = result._json_text, json.dumps(result.named_warnings), result._bf_rt_text
+        texts = result._json_text, json.dumps(result.named_warnings), result._bf_rt_text, str(result.pipelines)
         parts = [texts[0].encode(), result._p4info_bytes, *(text.encode() for text in texts[1:])]
         head = " ".join(str(len(p)) for p in parts)
         target.write_bytes(head.encode() + b"\n" + b"".join(parts))
@@ -216,8 +224,36 @@ def compile_program(
         return compiled[0]
     head, _, rest = kept.read_bytes().partition(b"\n")
     ends = [0, *itertools.accumulate(map(int, head.split()))]
-    json_text, p4info, warnings, bf_rt = (rest[start:end] for start, end in itertools.pairwise(ends))
-    return Compiled(json_text.decode(), p4info, json.loads(warnings), bf_rt.decode())
+    json_text, p4info, warnings, bf_rt, count = (rest[start:end] for start, end in itertools.pairwise(ends))
+    return Compiled(json_text.decode(), p4info, json.loads(warnings), bf_rt.decode(), pipelines=int(count))
+
+
+def compile_pipelines(
+    path: str | Path,
+    include_dirs: Sequence[str | Path] = (),
+    defines: Mapping[str, str] | None = None,
+    arch: str | None = None,
+) -> list[Compiled]:
+    """Compile each pipeline of a P4-16 program.
+
+    Parameters
+    ----------
+    path, include_dirs, defines, arch
+        As of `compile_program`.
+
+    Returns
+    -------
+    list
+        The results, one for each pipeline in order; programs of most architectures have one.
+
+    Raises
+    ------
+    CompileError, UserError
+        As `compile_program`.
+    """
+    first = compile_program(path, include_dirs, defines, arch, 0)
+    others = range(1, first.pipelines)
+    return [first, *(compile_program(path, include_dirs, defines, arch, number) for number in others)]
 
 
 def _positions(source: SourceMap) -> str:
@@ -232,6 +268,7 @@ def _compile(
     include_dirs: Sequence[str | Path],
     defines: Mapping[str, str] | None,
     arch: str | None = None,
+    pipeline: int | None = None,
 ) -> Compiled:
     from p4switch.bfrt import schema
     from p4switch.bmv2.writer import to_json
@@ -241,10 +278,11 @@ def _compile(
 
     with uncollected(), deep_recursion():
         program = parse_and_check(path, include_dirs, defines, arch)
+        program.pipeline = pipeline
         result = lowered(program)
         p4info = build_p4info(result)
         bmv2_program = for_bmv2(result)
         bmv2 = json.dumps(to_json(bmv2_program))
         bf_rt = json.dumps(schema.build(result, p4info))
     warnings = [(w.name, str(w)) for w in program.warnings]
-    return Compiled(bmv2, p4info.SerializeToString(deterministic=True), warnings, bf_rt, bmv2_program)
+    return Compiled(bmv2, p4info.SerializeToString(deterministic=True), warnings, bf_rt, bmv2_program, result.pipelines)

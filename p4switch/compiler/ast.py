@@ -849,7 +849,8 @@ class Program:
 
     `facts` holds the meaning of its nodes. `declarations` is everything at top level in source order, included files
     first come first. `errors` are all error codes in order of declaration. `main` is the instantiation of that name, if
-    any. `architecture` is the requested one, or else the one that has the package of `main`.
+    any. `architecture` is the requested one, or else the one that has the package of `main`. `pipeline` is the number
+    of the pipeline of `main` to compile; None if the program is expected to have one.
     """
 
     path: str
@@ -859,4 +860,5 @@ class Program:
     errors: dict[str, EnumMember] = field(default_factory=dict)
     main: Instantiation | None = None
     architecture: Architecture | None = None
+    pipeline: int | None = None
     warnings: list[Diagnostic] = field(default_factory=list)

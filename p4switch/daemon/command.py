@@ -62,7 +62,7 @@ class _PortOrAddress(_Address):
 
 
 @click.command(cls=_TwoParts, name="switch")
-@click.argument("program", required=False, type=click.Path(path_type=Path), metavar="[FILE.p4|FILE.json]")
+@click.argument("programs", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE.p4...|FILE.json]")
 @include_option
 @define_option
 @arch_option
@@ -87,6 +87,10 @@ class _PortOrAddress(_Address):
 @click.option("--bfrt", type=_PortOrAddress(), help="Where a BfRuntime server listens, for a TNA or T2NA program.")
 @click.option("--zero-election-id", is_flag=True,
               help="P4Runtime: a controller without an election id has the id 0, and may be primary.")
+@click.option("--pipes", type=click.IntRange(1), metavar="N",
+              help="Number of a chip's pipes, of 128 ports each; default: one for each pipeline of the programs.")
+@click.option("--loopback-pipe", "looped", type=click.IntRange(0), multiple=True, metavar="N",
+              help="A pipe whose ports lead back to it, as inside of some chips.")
 @click.option("--cpu-port", type=click.IntRange(1, ports.MAX_PORT), help="Port of packet-in and packet-out.")
 @click.option("--drop-port", type=click.IntRange(0, ports.DROP_PORT),
               help="Packets sent there are dropped; default: the port of the program's architecture.")
@@ -105,7 +109,7 @@ class _PortOrAddress(_Address):
 @click.option("--notifications-addr", help="Accepted and ignored.")
 @click.option("--disable-swap", is_flag=True, help="Accepted and ignored.")
 def command(
-    program: Path | None,
+    programs: tuple[Path, ...],
     include: tuple[Path, ...],
     define: dict[str, str],
     arch: str | None,
@@ -122,6 +126,8 @@ def command(
     grpc_server_addr: str,
     bfrt: str | None,
     zero_election_id: bool,
+    pipes: int | None,
+    looped: tuple[int, ...],
     cpu_port: int | None,
     drop_port: int | None,
     log_console: bool,
@@ -133,7 +139,15 @@ def command(
     """Run the built-in switch on network interfaces, with a P4Runtime server.
 
     The program is P4 source, or BMv2 JSON. Takes the command line of simple_switch_grpc. Ends at SIGTERM or SIGINT.
+
+    A chip's pipes may run several programs, and programs of several pipelines: pipe n runs the nth pipeline, and the
+    pipelines begin anew after the last one.
     """
+    program = programs[0] if programs else None
+    if len(programs) > 1 and any(each.suffix != ".p4" for each in programs):
+        raise UserError("several programs: expected FILE.p4 for each")
+    if len({each.stem for each in programs}) != len(programs):
+        raise UserError("several programs: expected files of different names")
     if (program is None) != no_p4:
         raise UserError("expected either FILE.p4, FILE.json or --no-p4")
     if p4info is not None and (program is None or program.suffix == ".p4"):
@@ -142,9 +156,11 @@ def command(
         raise UserError("-I, -D, --arch: expected FILE.p4 with them")
     if bfrt is not None and (program is None or program.suffix != ".p4"):
         raise UserError("--bfrt: expected FILE.p4 with it")
+    if (pipes is not None or looped) and (program is None or program.suffix != ".p4"):
+        raise UserError("--pipes, --loopback-pipe: expected FILE.p4 with them")
     if len({number for number, _ in interfaces}) != len(interfaces):
         raise UserError("-i: expected each port number once")
-    _check(program, interfaces)
+    _check(programs, interfaces)
     _log_to(log_console, log_file, log_level)
     tell = _tracer(log_level == "trace" and (log_console or log_file is not None), trace_file)
 
@@ -167,16 +183,17 @@ def command(
         zero_election_id=zero_election_id, trace=trace if listeners else None,
     )
     if program is not None and program.suffix == ".p4":
-        process.load_source(program, include, define, arch)
+        process.load_sources(programs, include, define, arch, pipes, looped)
     elif program is not None:
         process.load_program(program, p4info)
     process.run()
 
 
-def _check(program: Path | None, interfaces: Collection[tuple[int, str]]) -> None:
+def _check(programs: Collection[Path], interfaces: Collection[tuple[int, str]]) -> None:
     """Check early whether files exist and may be used, because the first start of a switch compiles it."""
-    if program is not None and not program.exists():
-        raise UserError(f"{program}: {os.strerror(errno.ENOENT)}")
+    for program in programs:
+        if not program.exists():
+            raise UserError(f"{program}: {os.strerror(errno.ENOENT)}")
     there = {name for _, name in socket.if_nameindex()}
     missing = [f"{number}@{name}" for number, name in interfaces if name not in there]
     if missing:

@@ -9,7 +9,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,23 @@ from google.protobuf.message import DecodeError
 from google.protobuf.text_format import ParseError
 
 from p4switch import daemon, engine, ir
-from p4switch.architectures.architecture import ARCHITECTURES
+from p4switch.architectures.architecture import ARCHITECTURES, Architecture
+from p4switch.architectures.front_panel import PIPE_PORT_BITS
+from p4switch.architectures.packet_path import path_of
+from p4switch.bfrt.pipes import Pipe, Program
 from p4switch.bfrt.server import BfRuntimeServer
 from p4switch.bmv2 import read
-from p4switch.compiler import compile_program
+from p4switch.compiler import compile_pipelines
 from p4switch.daemon.config import TrafficSettings, read_changes
 from p4switch.daemon.links import LinkWatcher
+from p4switch.engine.objects import packed
 from p4switch.errors import UserError
 from p4switch.output_file import check_writable, write_files
 from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, p4info_pb2, p4runtime_pb2, parse_p4info
 from p4switch.p4runtime.server import P4RuntimeServer
-from p4switch.trace import Decoder, Event
+from p4switch.trace import Decoder, Event, decode_pipes
 
 _LOG = logging.getLogger(__name__)
 _POLL_S = 0.01  # interval of polls for digests and idle time-outs, if there may be any
@@ -40,6 +45,8 @@ _RING_SLOTS = 512  # arrived frames that wait for the switch, per port
 
 class SwitchProcess:
     """Switch with `interfaces` (by port number) that is not yet started.
+
+    It has one pipe, or several that run programs for chips (`load_sources`); each of these is a P4Runtime device.
 
     Raises UserError for an interface that does not exist or may not be opened, and for settings that do not fit.
     """
@@ -89,19 +96,19 @@ class SwitchProcess:
             traffic.apply(self.live, list(interfaces))
         except ValueError as error:
             raise UserError(f"--traffic: {error}") from error
-        self.device = Device(
-            self._build, device_id, install=self._install, clock_ns=self.live.now_ns, tick_ns=traffic.tick_ns,
-            lock=self.live,
-        )
+        self._control = threading.RLock()  # for all devices, which a BfRuntime client writes together
+        self.devices: list[Device] = []
+        self._switches: list[Any] = []  # those of the pipes, None until they are built
+        self._looped: frozenset[int] = frozenset()
+        self._add_pipe()
         self.server = P4RuntimeServer(
-            self.device, address, None if cpu_port is None else lambda frame: self.live.inject(cpu_port, frame),
+            self.devices[0], address, None if cpu_port is None else lambda frame: self.live.inject(cpu_port, frame),
             zero_election_id=zero_election_id,
         )
         self._bfrt_address = bfrt_address
         self.bfrt: BfRuntimeServer | None = None
-        self._switch: Any = None
-        self._decoder: Decoder | None = None  # of the running pipeline, if it reports events
-        self._decoders: dict[int, Decoder] = {}  # of those that are built, by their id
+        self._switch: Any = None  # the first pipe's, which stands for the whole
+        self._decoders: dict[int, Decoder] = {}  # of pipelines that report events, by the id of their switch
         self._stop = threading.Event()
         self._ports = {socket.if_nametoindex(interface): number for number, interface in interfaces.items()}
         self._links = LinkWatcher()
@@ -122,8 +129,17 @@ class SwitchProcess:
         if interface:
             _LOG.info("port %d: %s, frames are sent by %s", number, interface, sender)
 
-    def _build(self, program: ir.Program) -> Any:
-        """Build a switch. Raises UserError, which P4Runtime reports as INVALID_ARGUMENT."""
+    def _add_pipe(self) -> None:
+        number = len(self.devices)
+        self._switches.append(None)
+        self.devices.append(Device(
+            partial(self._build, number), self._device_id, install=partial(self._install, number),
+            clock_ns=self.live.now_ns, tick_ns=self._traffic.tick_ns, lock=self.live,
+            control=self._control,
+        ))  # fmt: skip
+
+    def _build(self, pipe: int, program: ir.Program) -> Any:
+        """Build the switch of a pipe. Raises UserError, which P4Runtime reports as INVALID_ARGUMENT."""
         traced = engine.build_traced(program) if self._trace is not None else None
         library = engine.build(program) if traced is None else traced.library
         tick_ns = self._traffic.model_tick_ns or self._traffic.tick_ns
@@ -133,16 +149,24 @@ class SwitchProcess:
         if traced is not None:
             switch.set_tracing(True)
             self._decoders[id(switch)] = Decoder(traced)
+        if pipe in self._looped:
+            _loop_back(program, switch, range(pipe << PIPE_PORT_BITS, pipe + 1 << PIPE_PORT_BITS))
         return switch
 
-    def _install(self, switch: Any) -> None:
-        """Install a pipeline from now on."""
+    def _install(self, pipe: int, switch: Any) -> None:
+        """Install the switch of a pipe from now on."""
         with self.live:
             self._log_said()
-            self.live.set_switch(switch)
-            self._switch = switch
-            self._decoder = self._decoders.pop(id(switch), None)
-            self._decoders.clear()  # of pipelines that were refused
+            self.live.set_switch(None)
+            self._switches[pipe] = switch
+            if None in self._switches:
+                return
+            self._switch, *others = self._switches
+            if others:
+                self._switch.join(tuple(others), PIPE_PORT_BITS)
+            self.live.set_switch(self._switch)
+            kept = {id(each) for each in self._switches}  # others were refused
+            self._decoders = {number: decoder for number, decoder in self._decoders.items() if number in kept}
 
     def _log_said(self) -> None:
         """Log the program's messages, failed asserts and packet events."""
@@ -156,11 +180,11 @@ class SwitchProcess:
             _LOG.error("an assertion of the program failed%s: %s", f" {times} times" if times > 1 else "", text)
         if lost:
             _LOG.warning("%d more messages of the program were lost", lost)
-        if self._decoder is None or self._trace is None:
+        if self._switch is None or self._trace is None:
             return
         with self.live:
             traced, lost = self._switch.traced()
-        for event in self._decoder(traced):
+        for event in decode_pipes([self._decoders[id(each)] for each in self._switches], traced):
             self._trace(event)
         if lost:
             _LOG.warning("%d more events of packets were lost", lost)
@@ -170,9 +194,9 @@ class SwitchProcess:
         try:
             data = config.read_bytes()
             if p4info is None:
-                self._install(self._build(read(json.loads(data))))
+                self._install(0, self._build(0, read(json.loads(data))))
             else:
-                self._set_pipeline(data, _read_p4info(p4info))
+                self._set_pipeline(self.devices[0], data, _read_p4info(p4info))
         except OSError as error:
             raise UserError(f"{error.filename}: {error.strerror}") from error
         except (ValueError, RecursionError) as error:
@@ -180,43 +204,75 @@ class SwitchProcess:
         except P4RuntimeError as error:
             raise UserError(f"{config}: {error}") from error
 
-    def load_source(
+    def load_sources(
         self,
-        program: Path,
+        programs: Sequence[Path],
         include: Sequence[Path] = (),
         define: Mapping[str, str] | None = None,
         arch: str | None = None,
+        pipes: int | None = None,
+        looped: Collection[int] = (),
     ) -> None:
-        """Start with a P4 program.
+        """Start with P4 programs.
+
+        Pipe n runs the nth of all their pipelines, which begin anew after the last one. There are as many pipes as
+        pipelines, unless `pipes` is given. What leaves the ports of the pipes in `looped` comes back to these ports.
 
         Raises UserError, of which a CompileError is one.
         """
-        compiled = compile_program(program, include, define, arch)
-        for warning in compiled.warnings:
-            print(warning, file=sys.stderr)
-        try:
-            self._set_pipeline(json.dumps(compiled.json).encode(), compiled.p4info)
-        except (ValueError, P4RuntimeError) as error:
-            raise UserError(f"{program}: {error}") from error
+        compiled = {program: compile_pipelines(program, include, define, arch) for program in programs}
+        pipelines = [(program, each) for program, parts in compiled.items() for each in parts]
+        for parts in compiled.values():
+            for warning in dict.fromkeys(warning for each in parts for warning in each.warnings):
+                print(warning, file=sys.stderr)
+        names = {each.p4info.pkg_info.arch for _, each in pipelines}
+        architecture = ARCHITECTURES.find(min(names))
+        count = len(pipelines) if pipes is None else pipes
+        self._check_pipes(architecture, names, count, len(pipelines), looped)
+        self._looped = frozenset(looped)
+        while len(self.devices) < count:
+            self._add_pipe()
+        running: dict[Path, list[Pipe]] = {program: [] for program in programs}
+        for number, device in enumerate(self.devices):
+            program, each = pipelines[number % len(pipelines)]
+            try:
+                self._set_pipeline(device, json.dumps(each.json).encode(), each.p4info)
+            except (ValueError, P4RuntimeError) as error:
+                raise UserError(f"{program}: {error}") from error
+            running[program].append(Pipe(number, device, each))
         if self._bfrt_address is not None:
-            fixed = ARCHITECTURES.find(compiled.p4info.pkg_info.arch).fixed_tables
-            self.bfrt = BfRuntimeServer(
-                self.device, self._bfrt_address, program.stem, compiled.bf_rt, compiled.p4info, fixed
-            )
+            served = [Program(program.stem, parts) for program, parts in running.items()]
+            self.bfrt = BfRuntimeServer(served, self._bfrt_address, architecture.fixed_tables)
 
-    def _set_pipeline(self, config: bytes, p4info: Message) -> None:
+    @staticmethod
+    def _check_pipes(
+        architecture: Architecture, names: Collection[str], count: int, pipelines: int, looped: Collection[int]
+    ) -> None:
+        """Raise UserError for programs that do not go together, and for pipes that the architecture does not have."""
+        if len(names) > 1:
+            raise UserError(f"programs for {' and '.join(sorted(names))}; expected programs for one architecture")
+        most = 1 if architecture.front_panel is None else architecture.front_panel.pipes
+        if not pipelines <= count <= most:
+            held = "1 pipe" if most == 1 else f"{most} pipes"
+            raise UserError(f"{pipelines} pipelines on {count} pipes; {architecture.name} has at most {held}")
+        for pipe in looped:
+            if pipe >= count or most == 1:
+                raise UserError(f"--loopback-pipe {pipe}: expected one of the {count} pipes of a chip")
+
+    def _set_pipeline(self, device: Device, config: bytes, p4info: Message) -> None:
         request = p4runtime_pb2.SetForwardingPipelineConfigRequest(
             device_id=self._device_id, action=p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT)
         request.config.p4_device_config = config
         request.config.p4info.CopyFrom(p4info)
-        self.device.set_forwarding_pipeline_config(request)
+        device.set_forwarding_pipeline_config(request)
 
     def start(self) -> None:
-        """Start forwarding and accept controllers.
+        """Start forwarding and accept controllers; P4Runtime's only if there is one pipe.
 
         Raises UserError if it cannot listen at the address.
         """
-        self.server.start()
+        if len(self.devices) == 1:
+            self.server.start()
         if self.bfrt is not None:
             self.bfrt.start()
         self.live.start()
@@ -234,7 +290,8 @@ class SwitchProcess:
             # one that has ended already would be in nobody's counters.
             self.live.hold()
             time.sleep(_LAST_FRAMES_S)
-        self.server.stop()
+        if len(self.devices) == 1:
+            self.server.stop()
         if self.bfrt is not None:
             self.bfrt.stop()
         self.live.stop()
@@ -268,7 +325,8 @@ class SwitchProcess:
             before = signal.set_wakeup_fd(coming.fileno())
             try:
                 self.start()
-                _LOG.info("P4Runtime server at port %d, device %d", self.server.port, self._device_id)
+                if len(self.devices) == 1:
+                    _LOG.info("P4Runtime server at port %d, device %d", self.server.port, self._device_id)
                 if self.bfrt is not None:
                     _LOG.info("BfRuntime server at port %d", self.bfrt.port)
                 while (answer := asked.get(came.recv(1)[0])) is not None:
@@ -299,16 +357,17 @@ class SwitchProcess:
     def _watch(self) -> None:
         """Pass packet-ins, digests and idle time-outs to the server."""
         while not self._stop.is_set():
-            for frame in self.live.take(_POLL_S if self.device.has_timeouts else _IDLE_S):
+            for frame in self.live.take(_POLL_S if any(d.has_timeouts for d in self.devices) else _IDLE_S):
                 try:
-                    self.server.publish(self.device.packet_in(frame))
+                    self.server.publish(self.devices[0].packet_in(frame))
                 except (ValueError, P4RuntimeError) as error:
                     _LOG.warning("packet-in dropped: %s", error)
             self._log_said()
-            for message in self.device.poll():
-                self.server.publish(message)
-                if self.bfrt is not None:
-                    self.bfrt.publish(message)
+            for pipe, device in enumerate(self.devices):
+                for message in device.poll():
+                    self.server.publish(message)
+                    if self.bfrt is not None:
+                        self.bfrt.publish(pipe, message)
             if self.bfrt is not None:
                 self.bfrt.poll()
 
@@ -317,7 +376,15 @@ class SwitchProcess:
         while not self._stop.is_set():
             for index, up in self._links.changes(_IDLE_S):
                 if index in self._ports:
-                    self.device.set_port_up(self._ports[index], up)
+                    for device in self.devices:
+                        device.set_port_up(self._ports[index], up)
+
+
+def _loop_back(program: ir.Program, switch: Any, ports: Iterable[int]) -> None:
+    """Have what leaves these ports of a chip come back to them."""
+    state = path_of(program).states["port"]
+    for port in ports:
+        switch.object_write(state.name, port, packed(state.kind, {"loopback": 1}))
 
 
 def _read_p4info(path: Path) -> Any:

@@ -14,14 +14,17 @@ KeyField = tuple[bytes | None, bytes | int]
 # Target of an entry: ("action", name, args) . ("member", handle) . ("group", handle)
 Target = tuple[str, str, Sequence[bytes]] | tuple[str, int]
 
-# p4_trace_kind of switch.h, packet, copy, now, point or -1, value, extra, data. `p4switch.trace` reads them.
-RawEvent = tuple[int, int, int, int, int, int, int, bytes]
+# p4_trace_kind of switch.h, packet, copy, now, point or -1, value, extra, data, pipe. `p4switch.trace` reads them.
+RawEvent = tuple[int, int, int, int, int, int, int, bytes, int]
 
 class Switch:
     """One instance of a compiled pipeline."""
 
     # `library` is the result of engine.build. With the same seed and device_id, random numbers are the same.
     def __init__(self, library: str, *, device_id: int = 0, seed: int = 0, tick_ns: int = 1) -> None: ...
+    # Makes this switch and others the pipes of one, in this order, with 2**port_bits ports each. They keep their tables
+    # and registers. This one stands for the whole where packets come and go: in `process`, `counts`, a fabric.
+    def join(self, others: tuple[Switch, ...], port_bits: int) -> None: ...
     # Counts of frames and packets so far: received, cloned, multicast, transmitted, dropped (p4_switch_counts in
     # switch.h).
     @property

@@ -329,7 +329,7 @@ class Generator:
                 em.do(f"p4_big_put(b, {bit}, {place.width}, {low})")
             at += nbytes
         em.note(f"TRACE(P4_TRACE_DIGEST, P4_NO_POINT, {ident}, 0, b, {size})")
-        em.do(f"sw->env.digest(sw->env.ctx, {ident}, b, {size})")
+        em.do(f"sw->env.digest(sw->env.ctx, sw, {ident}, b, {size})")
 
     # --- description ---
 
@@ -382,7 +382,7 @@ class Generator:
             "drop_port": self.path.drop_port,
             **{f"n_{what}": len(items) for what, items in counts.items()},
             "n_points": len(self.program.points.all) if self.traced else 0,
-            **{own: own for own in (*counts, "receive", "transmit", "free_packet")},
+            **{own: own for own in (*counts, "receive", "transmit", "free_packet", "take_over", "release")},
             **({"deflect": "deflect"} if self.path.deflects else {}),
             **({"queue_changed": "queue_changed"} if self._has_watcher else {}),
         }

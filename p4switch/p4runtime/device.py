@@ -197,7 +197,8 @@ class Device:
     `build` makes a fresh engine `Switch` of a program; `install` is told the switch that packets shall go through from
     now on. Where the switch exists already and runs the program to come, `build` just returns it, and there is no
     `install`: such a device is given its config once. `clock_ns` is the clock that the switch's ticks (of
-    `tick_ns`) count; it serves time-outs only.
+    `tick_ns`) count; it serves time-outs only. The devices of a switch's pipes share the data plane's `lock`, and
+    `control`, which is held while a controller reads or writes.
     """
 
     def __init__(
@@ -209,6 +210,7 @@ class Device:
         clock_ns: Callable[[], int] = time.monotonic_ns,
         tick_ns: int = 1,
         lock: AbstractContextManager[object] | None = None,
+        control: AbstractContextManager[object] | None = None,
     ) -> None:
         self.device_id = device_id
         self._build = build
@@ -217,7 +219,8 @@ class Device:
         self._tick_ns = tick_ns
         self._pause_s = 0.0 if lock is None else _PAUSE_S
         self._lock = nullcontext() if lock is None else _Undisturbed(lock)
-        self._control = threading.RLock()  # taken before the data plane's: what is written stays while it is read
+        # Taken before the data plane's: what is written stays while it is read.
+        self._control: AbstractContextManager[object] = threading.RLock() if control is None else control
         self._down: set[int] = set()
         self._running: State | None = None  # what packets go through
         self._saved: State | None = None  # verified and saved, waiting for COMMIT; what is read and written meanwhile

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeVar, overload
 
-from p4switch.trace.decode import Decoder, RawEvent
+from p4switch.trace.decode import Decoder, RawEvent, decode_pipes
 from p4switch.trace.difference import Layout, differences, layouts
 from p4switch.trace.events import Event, hexadecimal
 from p4switch.trace.log import log_line, log_lines
@@ -24,8 +24,8 @@ from p4switch.trace.text import from_json_line, json_line, plain, styled
 _Kind = TypeVar("_Kind", bound=Event)
 
 __all__ = [
-    "Decoder", "Event", "Layout", "RawEvent", "Trace", "differences", "from_json_line", "hexadecimal", "json_line",
-    "layouts", "log_line", "log_lines", "plain", "styled",
+    "Decoder", "Event", "Layout", "RawEvent", "Trace", "decode_pipes", "differences", "from_json_line",
+    "hexadecimal", "json_line", "layouts", "log_line", "log_lines", "plain", "styled",
 ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from p4switch.ir.places import Place
 from p4switch.trace import events as ev
 from p4switch.trace.names import SourceNames
 
-RawEvent = tuple[int, int, int, int, int, int, int, bytes]
+RawEvent = tuple[int, int, int, int, int, int, int, bytes, int]
 
 _DROPS = (
     "the program drops it in ingress", "the program drops it in egress", "there is no room for it",
@@ -44,7 +44,7 @@ class _Packet:
 
 
 class Decoder:
-    """Decoder of the events of one switch that runs a traced program."""
+    """Decoder of the events of one switch, or pipe of a switch, that runs a traced program."""
 
     def __init__(self, traced: Traced) -> None:
         self.points = traced.program.points.all
@@ -70,7 +70,7 @@ class Decoder:
         )  # fmt: skip
 
     def __call__(self, raw: Iterable[RawEvent]) -> Iterator[ev.Event]:
-        for kind, packet, copy, now, point, value, extra, data in raw:
+        for kind, packet, copy, now, point, value, extra, data, _ in raw:
             at = self.points[point] if point >= 0 else None
             common = {"packet": packet, "copy": copy, "time": now, "place": at.place if at is not None else None}
             event = self._readers[kind](common, at, value, extra, data)
@@ -306,3 +306,9 @@ def _key_field(f: KeyField, words: tuple[int, ...]) -> int:
     for word in words[f.word : f.word + f.words]:
         value = value << 64 | word
     return value
+
+
+def decode_pipes(decoders: Sequence[Decoder], raw: Iterable[RawEvent]) -> Iterator[ev.Event]:
+    """Yield the events of a switch whose pipes have these decoders."""
+    for each in raw:
+        yield from decoders[each[-1]]([each])

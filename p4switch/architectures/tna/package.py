@@ -1,4 +1,4 @@
-"""The package `Switch` of TNA: one pipeline, its blocks and their parameters."""
+"""The package `Switch` of TNA: its pipelines, their blocks and the parameters of these."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class TnaSwitch(Package):
         Site("egress"),
         Site("egress_deparser"),
     )
-    takes = "one Pipeline"
+    takes = "a Pipeline each"
     parameters: ClassVar[Mapping[str, range]] = {
         name: range(min(3 if _PACKET in roles else 2, len(roles)), len(roles) + 1)
         for name, roles in _PARAMETERS.items()
@@ -75,6 +75,7 @@ class TnaSwitch(Package):
         *(f"{_FOR_EGRESS_DEPARSER}.{name}" for name in ("drop_ctl", "mirror_type")),
     )
     replicates = (f"{_FOR_TM}.mcast_grp_a", f"{_FOR_TM}.mcast_grp_b")
+    pipelined = True
     bfrt = True
 
     port_metadata_bits: ClassVar[int] = 64
@@ -97,9 +98,6 @@ class TnaSwitch(Package):
         self._places: dict[str, Value] = {}
         self._emitted: Emitted | None = None
         self._reads_errors = False
-
-    def takes_instead(self, blocks: int) -> str:
-        return f"{self.takes}; more than one is not supported"
 
     # Tests and proofs
 

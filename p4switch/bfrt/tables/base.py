@@ -60,6 +60,8 @@ class Table(ABC):
         self.operations: list[str] = info["supported_operations"]
         self.scoped_by: Table | None = None
         """Table whose scope of entries applies to this one, as that of a match table does to its action profile."""
+        self.pipes: Sequence[int] = (0,)
+        """Numbers of the pipes that have the table; each has entries of its own, or the same."""
         self._info = info
         self._ids = ids
         self._handles: dict[bytes, int] = {}
@@ -102,13 +104,48 @@ class Table(ABC):
         if self._counts:
             self._know_read(self.find(bfruntime_pb2.TableEntry(table_id=self.id), state))
 
+    @property
+    def is_symmetric(self) -> bool:
+        """True if all pipes have the same entries."""
+        scope = (self.scoped_by or self).attributes.get(EntryScope.kind)
+        return not isinstance(scope, EntryScope) or scope.is_symmetric
+
+    def scope(self, pipe: int) -> list[int]:
+        """Return the pipes that have the entries of a pipe."""
+        scope = (self.scoped_by or self).attributes.get(EntryScope.kind)
+        return scope.scope(pipe) if isinstance(scope, EntryScope) else [pipe]
+
+    def joined(self, by_pipe: Sequence[Sequence[Message]]) -> list[Message]:
+        """Return the entries that a query has found in several pipes, as one list.
+
+        Entries that pipes share are one entry with the sum of the counts.
+        """
+        if not self.is_symmetric:
+            return [entry for entries in by_pipe for entry in entries]
+        whole: dict[bytes, Message] = {}
+        for entries in by_pipe:
+            for entry in entries:
+                known = whole.setdefault(entry.key.SerializeToString(deterministic=True), entry)
+                if known is not entry:
+                    self._join(known, entry)
+        return list(whole.values())
+
+    def _join(self, into: Message, entry: Message) -> None:
+        """Add to an entry what another pipe has of it."""
+        counts = {field.field_id: field for field in into.data.fields if field.field_id in COUNTS}
+        for field in entry.data.fields:
+            if field.field_id in counts:
+                known = counts[field.field_id]
+                total = int.from_bytes(known.stream, "big") + int.from_bytes(field.stream, "big")
+                known.stream = (total & (1 << 8 * len(known.stream)) - 1).to_bytes(len(known.stream), "big")
+
     def check_pipe(self, pipe: int) -> None:
         """Refuse a write for a single pipe, as all pipes share the entries.
 
         Raises P4RuntimeError (INVALID_ARGUMENT).
         """
-        scope = (self.scoped_by or self).attributes.get(EntryScope.kind)
-        if pipe != ALL_PIPES and isinstance(scope, EntryScope) and scope.is_symmetric:
+        scoped = EntryScope.kind in (self.scoped_by or self).attributes
+        if pipe != ALL_PIPES and scoped and self.is_symmetric:
             invalid(f"{self.name}: pipe {pipe}; expected {ALL_PIPES:#x}, as entries are those of all pipes")
 
     def write(self, kind: int, entry: Message, state: State) -> Undo:

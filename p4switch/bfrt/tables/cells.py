@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class AnyPipe(Table):
-    """Tables that accept requests for the only pipe as well as for all pipes."""
+    """Tables that accept requests for one pipe as well as for all pipes."""
 
     always = ("EntryScope",)
 
     def check_pipe(self, pipe: int) -> None:
-        """Accept writes for the only pipe and for all pipes."""
+        """Accept writes for one pipe and for all pipes."""
 
     def check_read(self, entry: Message, pipe: int) -> None:
-        """Accept reads from the only pipe and from all pipes."""
+        """Accept reads from one pipe and from all pipes."""
 
 
 class Cells(AnyPipe):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.profiles import Undo
 
 _Update = bfruntime_pb2.Update
+_PIPES = "num_pipes"
 
 
 @TABLE_KINDS.register("DevConfigure")
@@ -66,6 +67,8 @@ class DeviceTable(Table):
         reply.is_default_entry = True
         for ident, info in self._data.items():
             value = self._values.get(ident, info["type"]["default_value"])
+            if info["name"] == _PIPES:
+                value = len(self.pipes)
             if info["type"]["type"] == "string":
                 reply.data.fields.add(field_id=ident, str_val=value)
             elif info["repeated"]:

@@ -24,9 +24,13 @@ _Update = bfruntime_pb2.Update
 
 @TABLE_KINDS.register("Register")
 class RegisterTable(Cells):
-    """Registers. A cell has one value of each field, because there is one pipeline."""
+    """Registers. A cell has one value of each field from each pipe."""
 
     entity = "register_entry"
+
+    def _join(self, into: Message, entry: Message) -> None:
+        """Add the values of another pipe."""
+        into.data.fields.extend(entry.data.fields)
 
     def bare(self) -> Message:
         """Return P4Runtime's message that selects all cells."""

@@ -31,6 +31,11 @@ class Block:
     externs: list[ExternObject] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
 
+    @property
+    def outermost(self) -> Block:
+        """The block of the package that this one is, or is part of."""
+        return self if self.parent is None else self.parent.outermost
+
 
 @dataclass(slots=True, eq=False)
 class ExternObject:
@@ -116,13 +121,21 @@ class Elaboration:
         assert isinstance(t, types.Extern)
         return ExternObject(t.decl, (), {}, "", param, [])
 
-    def blocks(self, main: ast.Instantiation) -> list[Block] | None:
-        """Return the blocks of the package, with those of nested packages in their positions.
+    def pipelines(self, main: ast.Instantiation) -> list[Value]:
+        """Return the pipelines of `main`, which are its arguments if the package says so, or else all of it."""
+        value = self.instance(main)
+        if not self.low.package.pipelined or not isinstance(value, PackageObject):
+            return [value]
+        return [each for each in value.args if each is not None]
 
-        The result is None if an argument is something else. Omitted `@optional` arguments are left out.
+    def blocks(self, pipeline: Value) -> list[Block] | None:
+        """Return the blocks of a pipeline, with those of nested packages in their positions.
+
+        The result is None if an argument is something else. Omitted `@optional` arguments are left out. Extern objects
+        of other blocks are forgotten.
         """
         in_order: list[Block] = []
-        waiting: list[Value | None] = [self.instance(main)]
+        waiting: list[Value | None] = [pipeline]
         while waiting:
             value = waiting.pop()
             if isinstance(value, PackageObject):
@@ -131,6 +144,8 @@ class Elaboration:
                 in_order.append(value)
             elif value is not None and not isinstance(value, ExternObject):
                 return None
+        own = {None, *in_order}
+        self.extern_objects = [e for e in self.extern_objects if (e.block and e.block.outermost) in own]
         return in_order
 
     def _arguments(self, params: list[ast.Parameter], bound: list[ast.Expr | None]) -> dict[ast.Parameter, Value]:

@@ -13,6 +13,7 @@ from p4switch.compiler.midend.elaborate import Block, ExternObject
 from p4switch.compiler.midend.lowering import Lowering
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.midend.tables import ActionObject, TableObject
+from p4switch.compiler.midend.values import Value
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class Lowered:
     externs: list[ExternObject]
     value_sets: list[tuple[Block, ast.ValueSetDecl, ir.ValueSet]]
     digests: list[types.Type]
+    pipelines: int  # number of pipelines that the program has; this is one of them
 
     def require(self, tool: str) -> None:
         """Raise CompileError if `tool` does not know the rules of the program's package."""
@@ -48,7 +50,8 @@ def lower(program: ast.Program) -> Lowered:
     architecture, chosen = _package(program)
     low = Lowering(program, architecture, chosen)
     package = low.package
-    blocks = _blocks(low)
+    pipelines = low.instances.pipelines(_main(program))
+    blocks = _blocks(low, pipelines)
     for decl in program.declarations:
         if isinstance(decl, ast.Instantiation) and isinstance(low.type_of(decl), types.Extern):
             low.instances.instance(decl)
@@ -78,6 +81,7 @@ def lower(program: ast.Program) -> Lowered:
         low.instances.extern_objects,
         [(block, decl, value_set) for (block, decl), value_set in low.parsers.value_sets.items()],
         low.externs.digests,
+        len(pipelines),
     )
 
 
@@ -108,16 +112,24 @@ def _package(program: ast.Program) -> tuple[Architecture, type[Package]]:
     return architecture, known
 
 
-def _blocks(low: Lowering) -> list[Block]:
-    main, package = low.source.main, low.package
-    assert main is not None
-    blocks = low.instances.blocks(main)
+def _main(program: ast.Program) -> ast.Instantiation:
+    assert program.main is not None
+    return program.main
+
+
+def _blocks(low: Lowering, pipelines: list[Value]) -> list[Block]:
+    """Return the blocks of the pipeline that is to be compiled. Raises CompileError for one that does not exist."""
+    main, package, chosen = _main(low.source), low.package, low.source.pipeline
+    if chosen is None and len(pipelines) > 1:
+        raise low.error(main, f"the program has {len(pipelines)} pipelines; expected the number of one with it")
+    if chosen is not None and chosen >= len(pipelines):
+        raise low.error(main, f"the program has no pipeline {chosen}; expected a number below {len(pipelines)}")
+    blocks = low.instances.blocks(pipelines[chosen or 0])
     least = sum(not site.aside for site in package.sites)
     if blocks is None or not least <= len(blocks) <= len(package.sites):
         decl = low.facts.package(main)
         assert decl is not None
-        wanted = package.takes_instead(0 if blocks is None else len(blocks))
-        raise low.error(main, f"the arguments of {decl.name} have to be {wanted}")
+        raise low.error(main, f"the arguments of {decl.name} have to be {package.takes}")
     for site, block in zip(package.sites, blocks, strict=False):
         if len(block.decl.params) not in package.parameters[site.name]:
             what = f"'{block.decl.name}' has {len(block.decl.params)} parameters"

@@ -89,7 +89,7 @@ static void env_enqueue(void *ctx, p4_packet *packet)
         number = packet->egress_port;
         out = number < LIVE_MAX_PORTS ? l->ports[number] : NULL;
         lost = tm_admit(&l->tm, out ? &out->tm : NULL, out && !out->down, packet, l->now, &reason);
-    } while (lost == packet && reason == P4_DROP_BUFFER && p4_switch_deflect(l->sw, packet));
+    } while (lost == packet && reason == P4_DROP_BUFFER && p4_switch_deflect(l->sw, &packet));
     if (lost != packet)
         log_depth(l, out);
     for (p4_packet *next; lost; lost = next) {
@@ -99,11 +99,10 @@ static void env_enqueue(void *ctx, p4_packet *packet)
     }
 }
 
-static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t len)
+static void env_digest(void *ctx, p4_switch *of, uint32_t list_id, const uint8_t *data, size_t len)
 {
     live *l = ctx;
-    if (l->env_before.digest)
-        l->env_before.digest(l->env_before.ctx, list_id, data, len);
+    p4_switch_learn(of, list_id, data, len);
     l->reported = true;
 }
 

@@ -483,8 +483,8 @@ static PyObject *live_stats(live_object *self, PyObject *unused)
     }
     failed = failed || put(d, "now_ns", live_clock(l)) < 0 || put(d, "lag_max_ns", l->lag_max_ns) < 0
         || put(d, "lag_sum_ns", l->lag_sum_ns) < 0
-        || put(d, "origin_ns", l->origin) < 0 || put(d, "cloned", l->sw ? p4_switch_get_counts(l->sw)->cloned : 0) < 0
-        || put(d, "multicast", l->sw ? p4_switch_get_counts(l->sw)->multicast : 0) < 0
+        || put(d, "origin_ns", l->origin) < 0 || put(d, "cloned", l->sw ? p4_switch_get_counts(l->sw).cloned : 0) < 0
+        || put(d, "multicast", l->sw ? p4_switch_get_counts(l->sw).multicast : 0) < 0
         || put(d, "cpu_dropped", l->cpu_dropped) < 0 || put(d, "no_pipeline", l->no_pipeline) < 0
         || put(d, "buffer_bytes", l->tm.used_bytes) < 0 || put(d, "buffer_max_bytes", l->tm.max_bytes) < 0
         || put_asserts(d, l->sw) < 0 || put_drops(d, l->lost_drops) < 0 || PyDict_SetItemString(d, "ports", ports) < 0

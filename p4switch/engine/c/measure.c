@@ -44,9 +44,9 @@ static void drop(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_drop_r
     (void)ctx, (void)port, (void)tag, (void)len, (void)reason;
 }
 
-static void digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t len)
+static void digest(void *ctx, p4_switch *of, uint32_t list_id, const uint8_t *data, size_t len)
 {
-    (void)ctx, (void)list_id, (void)data, (void)len;
+    (void)ctx, (void)of, (void)list_id, (void)data, (void)len;
 }
 
 static double cpu_seconds(void)

@@ -8,18 +8,20 @@ typedef struct phv phv;
 typedef struct family family;
 
 #ifdef P4_TRACE
+#define P4_NUMBERS uint32_t number, copy;
 #define P4_SEEN(slots, bytes)                                                                                         \
-    uint32_t number, copy;                                                                                            \
     struct { metadata m; uint8_t valid[slots]; uint16_t varbytes[slots]; uint8_t H[bytes]; } seen;
 #define P4_VARBYTES(slots, varbytes) slots
 #else
+#define P4_NUMBERS
 #define P4_SEEN(slots, bytes)
 #define P4_VARBYTES(slots, varbytes) varbytes
 #endif
 
 /* Defines struct phv for a program's `metadata`, with room for the validity of `slots` headers, `nexts` indices of
  * stacks, `varbytes` lengths of headers of variable length, and `bytes` bytes of headers. P4_STATE in the
- * architecture's state.h lists its own members. */
+ * architecture's state.h lists its own members. The members before `m` are the same in all programs of an
+ * architecture. */
 #define P4_PACKET(slots, nexts, varbytes_, bytes)                                                                     \
     struct phv {                                                                                                      \
         p4_packet base;                                                                                               \
@@ -30,6 +32,7 @@ typedef struct family family;
         P4_STATE                                                                                                      \
         uint8_t exit, endless, checksum_error;                                                                        \
         uint32_t steps;                                                                                               \
+        P4_NUMBERS                                                                                                    \
         metadata m;                                                                                                   \
         uint8_t valid[slots];                                                                                         \
         uint8_t next[nexts];                                                                                          \

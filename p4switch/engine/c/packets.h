@@ -164,4 +164,26 @@ P4_INLINE P4_UNUSED p4_frame *deparse(p4_switch *sw, phv *p, uint32_t headers, v
     return frame;
 }
 
+/* Hands p to the traffic manager. */
+P4_INLINE P4_UNUSED void packet_enqueue(p4_switch *sw, phv *p)
+{
+    sw->env.enqueue(sw->env.ctx, P4_LIKELY(!sw->pipes) ? &p->base : p4_cross(sw, &p->base));
+}
+
+/* See p4_program. The frame and the place in the family move to the packet that takes over. */
+static p4_packet *take_over(p4_switch *sw, const p4_packet *packet)
+{
+    phv *q = packet_new(sw, packet->frame);
+    memcpy((void *)q, packet, offsetof(phv, m));
+    q->entry = NULL;
+    return &q->base;
+}
+
+static void release(p4_packet *packet)
+{
+    phv *p = (phv *)(void *)packet;
+    p->family = NULL;
+    packet_release(p);
+}
+
 static void free_packet(p4_switch *sw, p4_packet *packet) { packet_delete(sw, (phv *)(void *)packet); }

@@ -65,9 +65,14 @@ static void drop(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_drop_r
     (void)ctx, (void)port, (void)tag, (void)len, (void)reason;
 }
 
-static void digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t len)
+static void digest(void *ctx, p4_switch *of, uint32_t list_id, const uint8_t *data, size_t len)
 {
-    p4_fifo *fifo = ctx;
+    (void)ctx;
+    p4_switch_learn(of, list_id, data, len);
+}
+
+void p4_fifo_learn(p4_fifo *fifo, uint32_t list_id, const uint8_t *data, size_t len)
+{
     p4_digest *d = fifo->learnt < MAX_LEARNT ? malloc(sizeof *d + len) : NULL;
     if (!d) {
         fifo->lost_digests++;
@@ -147,7 +152,7 @@ void p4_fifo_set_tracing(p4_fifo *fifo, int on)
 {
     fifo->env.trace = on ? trace : NULL;
     if (fifo->sw->env.ctx == fifo)
-        fifo->sw->env.trace = fifo->env.trace;
+        p4_switch_set_env(fifo->sw, &fifo->env);
 }
 
 static p4_packet *take(p4_fifo *fifo)

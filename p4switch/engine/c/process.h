@@ -47,6 +47,7 @@ uint64_t p4_fifo_lost(const p4_fifo *fifo);
 /* Drops the packets that are still queued. */
 void p4_fifo_clear(p4_fifo *fifo);
 
+void p4_fifo_learn(p4_fifo *fifo, uint32_t list_id, const uint8_t *data, size_t len);
 /* Takes the digests seen so far, oldest first; freed one by one with free(). */
 p4_digest *p4_fifo_digests(p4_fifo *fifo);
 /* The number of digests that were discarded because too many were kept. */

@@ -10,6 +10,7 @@
 typedef struct {
     PyObject_HEAD
     p4_switch *sw;
+    PyObject *pipes; /* the other pipes of a switch that this is the first pipe of */
 } switch_object;
 
 /* --- errors and arguments -------------------------------------------------------------------------------------------- */
@@ -890,6 +891,27 @@ METHOD(measure)
     return result;
 }
 
+METHOD(join)
+{
+    enum { MOST = 16 };
+    PyObject *others;
+    uint32_t port_bits;
+    static char *names[] = {"others", "port_bits", NULL};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O&", names, &PyTuple_Type, &others, to_u32, &port_bits))
+        return NULL;
+    Py_ssize_t n = PyTuple_GET_SIZE(others);
+    p4_switch *pipes[MOST] = {self->sw};
+    if (n >= MOST || port_bits > 31)
+        return PyErr_Format(PyExc_ValueError, "expected at most %d pipes, and ports of at most 31 bits", MOST);
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!(pipes[i + 1] = p4_switch_of(PyTuple_GET_ITEM(others, i))))
+            return NULL;
+    int status = p4_switch_join(pipes, (uint32_t)n + 1, port_bits);
+    if (!status)
+        Py_XSETREF(self->pipes, Py_NewRef(others));
+    return none_or_raise(self, status);
+}
+
 METHOD(set_tracing)
 {
     int on;
@@ -970,12 +992,13 @@ static void switch_dealloc(switch_object *self)
 {
     if (self->sw)
         p4_switch_delete(self->sw);
+    Py_XDECREF(self->pipes);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
 static PyObject *get_counts(switch_object *self, void *closure)
 {
-    const p4_switch_counts *c = p4_switch_get_counts(self->sw);
+    const p4_switch_counts counts = p4_switch_get_counts(self->sw), *c = &counts;
     (void)closure;
     return Py_BuildValue("{sKsKsKsKsK}", "received", (unsigned long long)c->received, "cloned",
                          (unsigned long long)c->cloned, "multicast", (unsigned long long)c->multicast, "transmitted", (unsigned long long)c->transmitted, "dropped",
@@ -1022,7 +1045,7 @@ static PyObject *get_failed_assert(switch_object *self, void *closure)
 static PyMethodDef methods[] = {
     ENTRY(process),
     ENTRY(measure),
-    ENTRY(set_tracing),
+    ENTRY(join), ENTRY(set_tracing),
     ENTRY(table_add),
     ENTRY(table_modify),
     ENTRY(table_delete),

@@ -14,9 +14,9 @@ p4_switch *p4_switch_of(PyObject *object);
 /* An event as passed to Python: kind, packet, copy, now, point or -1, value, extra, data. */
 static inline PyObject *p4_trace_tuple(const p4_trace_event *e, const void *data)
 {
-    return Py_BuildValue("iIILiLLy#", (int)e->kind, e->packet, e->copy, (long long)e->now,
+    return Py_BuildValue("iIILiLLy#I", (int)e->kind, e->packet, e->copy, (long long)e->now,
                          e->point == P4_NO_POINT ? -1 : (int)e->point, (long long)e->value, (long long)e->extra,
-                         (const char *)data, (Py_ssize_t)e->size);
+                         (const char *)data, (Py_ssize_t)e->size, e->pipe);
 }
 
 /* Adds `Switch` to the module; 0, or -1 with an exception set. */

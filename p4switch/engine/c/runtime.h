@@ -140,6 +140,10 @@ typedef struct p4_program {
     /* NULL: no part of the program runs when a queue changes */
     void (*queue_changed)(p4_switch *sw, const p4_packet *packet, uint32_t queue, uint32_t cells, p4_tick now);
     void (*free_packet)(p4_switch *sw, p4_packet *packet);
+    /* Returns a packet of this program that takes the place of one of another program of the architecture, in front of
+     * egress; that one is then to be released. */
+    p4_packet *(*take_over)(p4_switch *sw, const p4_packet *packet);
+    void (*release)(p4_packet *packet);
 } p4_program;
 
 /* Changes whenever a structure here changes: a library and the extension must have been built from the same headers. */
@@ -255,6 +259,8 @@ typedef struct p4_groups { p4_group **list; uint32_t count; } p4_groups; /* sort
 
 typedef struct p4_vset { const p4_vset_info *info; uint64_t *words; uint32_t count; } p4_vset; /* key, mask, key, ... */
 
+typedef struct p4_pipes { uint32_t count, port_bits; p4_switch *list[]; } p4_pipes;
+
 /* Members are in the order of use: data that every packet uses come first. Tables, profiles, the arrays of pointers
  * and the default actions follow in the same block. */
 struct p4_switch {
@@ -267,9 +273,11 @@ struct p4_switch {
     uint8_t **banks;         /* of registers */
     uint64_t random;         /* state of splitmix64 */
 
+    p4_pipes *pipes;         /* of the switch; NULL: this is the only one */
     p4_env env;
     uint32_t drop_port;
     uint32_t device_id;
+    uint32_t pipe;           /* its number */
 
     p4_switch_counts counts;
     p4_groups multicast, clones;
@@ -288,6 +296,28 @@ struct p4_switch {
     uint64_t *passed;        /* how often each point was passed */
     char error[256];
 };
+
+/* --- pipes ------------------------------------------------------------------------------------------------------- */
+
+/* The pipe of a port; packets for a port that no pipe has are those of the first one. */
+P4_INLINE p4_switch *p4_pipe_of(const p4_switch *sw, uint32_t port)
+{
+    if (P4_LIKELY(!sw->pipes))
+        return (p4_switch *)(uintptr_t)sw;
+    uint32_t pipe = port >> sw->pipes->port_bits;
+    return sw->pipes->list[pipe < sw->pipes->count ? pipe : 0];
+}
+
+/* Hands a packet from the pipe `from` over to the pipe of its egress port. */
+static P4_UNUSED p4_packet *p4_cross(p4_switch *from, p4_packet *packet)
+{
+    p4_switch *to = p4_pipe_of(from, packet->egress_port);
+    if (to->program == from->program)
+        return packet;
+    p4_packet *taken = to->program->take_over(to, packet);
+    from->program->release(packet);
+    return taken;
+}
 
 /* --- messages of a program
  * ------------------------------------------------------------------------------------------ */

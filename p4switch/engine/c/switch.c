@@ -117,6 +117,42 @@ static p4_switch *block_new(const p4_program *p)
     return sw;
 }
 
+/* Ends the switch that this pipe belongs to: each of its pipes is a switch again. */
+static void part(p4_switch *sw)
+{
+    p4_pipes *pipes = sw->pipes;
+    for (uint32_t i = 0; pipes && i < pipes->count; i++) {
+        p4_switch *pipe = pipes->list[i];
+        pipe->pipes = NULL;
+        pipe->pipe = 0;
+        p4_switch_set_env(pipe, p4_fifo_env(pipe->fifo));
+    }
+    free(pipes);
+}
+
+int p4_switch_join(p4_switch *const *pipes, uint32_t count, uint32_t port_bits)
+{
+    p4_switch *first = pipes[0];
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (pipes[i] == pipes[j])
+                return p4_fail(first, P4_INVALID, "pipes %u and %u are the same switch", j, i);
+    for (uint32_t i = 0; i < count; i++)
+        part(pipes[i]);
+    p4_pipes *joined = malloc(sizeof *joined + count * sizeof *joined->list);
+    if (!joined)
+        return P4_MEMORY;
+    joined->count = count;
+    joined->port_bits = port_bits;
+    for (uint32_t i = 0; i < count; i++) {
+        joined->list[i] = pipes[i];
+        pipes[i]->pipes = joined;
+        pipes[i]->pipe = i;
+    }
+    p4_switch_set_env(first, &first->env);
+    return P4_OK;
+}
+
 p4_switch *p4_switch_new(const p4_program *program, uint32_t device_id, uint64_t seed, uint64_t tick_ns, char error[256])
 {
     p4_switch *sw = block_new(program);
@@ -145,6 +181,7 @@ p4_switch *p4_switch_new(const p4_program *program, uint32_t device_id, uint64_t
 void p4_switch_delete(p4_switch *sw)
 {
     const p4_program *p = sw->program;
+    part(sw);
     if (sw->fifo)
         p4_fifo_delete(sw->fifo);
     for (uint32_t i = 0; sw->controls && i < p->n_tables; i++)
@@ -209,12 +246,14 @@ int p4_switch_reset(p4_switch *sw)
 
 void p4_switch_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
 {
-    sw->program->receive(sw, frame, port, now);
+    p4_switch *pipe = p4_pipe_of(sw, port);
+    pipe->program->receive(pipe, frame, port, now);
 }
 
 p4_frame *p4_switch_transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
 {
-    return sw->program->transmit(sw, packet, now);
+    p4_switch *pipe = p4_pipe_of(sw, packet->egress_port);
+    return pipe->program->transmit(pipe, packet, now);
 }
 
 /* Prefetches only the first bytes if the whole is large. Always inlined, because gcc drops calls that only prefetch. */
@@ -243,33 +282,86 @@ void p4_switch_prefetch_tables(const p4_switch *sw)
         fetch(sw->banks[i], (size_t)p->banks[i].size * p->banks[i].stride);
 }
 
-uint32_t p4_switch_packet_bytes(const p4_switch *sw) { return sw->program->packet_size; }
+/* Runs the statement for `pipe`, each pipe of the switch. */
+#define EACH_PIPE(sw, pipe)                                                                                           \
+    for (uint32_t pipe##_at = 0; pipe##_at < ((sw)->pipes ? (sw)->pipes->count : 1); pipe##_at++)                     \
+        for (p4_switch *pipe = (sw)->pipes ? (sw)->pipes->list[pipe##_at] : (p4_switch *)(uintptr_t)(sw); pipe;       \
+             pipe = NULL)
 
-int p4_switch_deflect(p4_switch *sw, p4_packet *packet)
+uint32_t p4_switch_packet_bytes(const p4_switch *sw)
 {
-    return sw->program->deflect && sw->program->deflect(sw, packet);
+    uint32_t most = 0;
+    EACH_PIPE(sw, pipe)
+        most = pipe->program->packet_size > most ? pipe->program->packet_size : most;
+    return most;
 }
 
-int p4_switch_watches_queues(const p4_switch *sw) { return sw->program->queue_changed != NULL; }
+int p4_switch_deflect(p4_switch *sw, p4_packet **packet)
+{
+    p4_switch *pipe = p4_pipe_of(sw, (*packet)->egress_port);
+    if (!pipe->program->deflect || !pipe->program->deflect(pipe, *packet))
+        return 0;
+    *packet = p4_cross(pipe, *packet);
+    return 1;
+}
+
+int p4_switch_watches_queues(const p4_switch *sw)
+{
+    int watches = 0;
+    EACH_PIPE(sw, pipe)
+        watches |= pipe->program->queue_changed != NULL;
+    return watches;
+}
 
 void p4_switch_queue_changed(p4_switch *sw, const p4_packet *packet, uint32_t queue, uint32_t cells, p4_tick now)
 {
-    sw->program->queue_changed(sw, packet, queue, cells, now);
+    p4_switch *pipe = p4_pipe_of(sw, packet->egress_port);
+    if (pipe->program->queue_changed)
+        pipe->program->queue_changed(pipe, packet, queue, cells, now);
 }
 
-void p4_packet_free(p4_switch *sw, p4_packet *packet) { sw->program->free_packet(sw, packet); }
+void p4_packet_free(p4_switch *sw, p4_packet *packet)
+{
+    p4_switch *pipe = p4_pipe_of(sw, packet->egress_port);
+    pipe->program->free_packet(pipe, packet);
+}
 
-void p4_switch_set_env(p4_switch *sw, const p4_env *env) { sw->env = *env; }
-
+void p4_switch_set_env(p4_switch *sw, const p4_env *env)
+{
+    const p4_env given = *env;
+    EACH_PIPE(sw, pipe)
+        pipe->env = given;
+}
 
 const p4_env *p4_switch_get_env(const p4_switch *sw) { return &sw->env; }
 
-const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw) { return &sw->counts; }
+void p4_switch_learn(p4_switch *pipe, uint32_t list_id, const uint8_t *data, size_t len)
+{
+    p4_fifo_learn(pipe->fifo, list_id, data, len);
+}
+
+p4_switch_counts p4_switch_get_counts(const p4_switch *sw)
+{
+    p4_switch_counts sum = {0};
+    EACH_PIPE(sw, pipe) {
+        sum.received += pipe->counts.received;
+        sum.cloned += pipe->counts.cloned;
+        sum.multicast += pipe->counts.multicast;
+        sum.transmitted += pipe->counts.transmitted;
+        sum.dropped += pipe->counts.dropped;
+    }
+    return sum;
+}
 
 uint64_t p4_switch_failed_asserts(const p4_switch *sw, const char **first)
 {
-    *first = sw->failed_assert;
-    return sw->failed_asserts;
+    uint64_t sum = 0;
+    *first = NULL;
+    EACH_PIPE(sw, pipe) {
+        sum += pipe->failed_asserts;
+        *first = *first ? *first : pipe->failed_assert;
+    }
+    return sum;
 }
 
 /* --- names --------------------------------------------------------------------------------------------------------------- */

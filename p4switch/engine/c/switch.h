@@ -96,6 +96,7 @@ typedef enum p4_trace_kind {
 #define P4_NO_POINT UINT32_MAX
 
 typedef struct p4_trace_event {
+    uint32_t pipe;      /* of the switch, in which it occurred */
     p4_trace_kind kind;
     uint32_t tag;       /* of the frame */
     uint32_t packet;    /* number of the frame received, from 0; of that frame, 0 or the number of a copy */
@@ -116,6 +117,8 @@ typedef struct p4_trace_change {
     uint16_t pad;
 } p4_trace_change;
 
+typedef struct p4_switch p4_switch;
+
 /* Functions that a pipeline needs from its environment. */
 typedef struct p4_env {
     void *ctx;
@@ -125,7 +128,9 @@ typedef struct p4_env {
     void (*frame_free)(void *ctx, p4_frame *frame);
     void (*enqueue)(void *ctx, p4_packet *packet); /* takes the packet */
     void (*drop)(void *ctx, uint32_t port, uint32_t tag, uint32_t len, p4_drop_reason reason); /* accounting only */
-    void (*digest)(void *ctx, uint32_t list_id, const uint8_t *data, size_t len);
+    /* `of` is the switch that sends the digest, a pipe of the one that the environment belongs to; see
+     * p4_switch_learn. */
+    void (*digest)(void *ctx, p4_switch *of, uint32_t list_id, const uint8_t *data, size_t len);
     /* Stops or restarts a queue of a port. Returns 0 if there is no such port. NULL: there are no queues. */
     int (*stop_queue)(void *ctx, uint32_t port, uint32_t queue, int stopped);
     void (*trace)(void *ctx, const p4_trace_event *event); /* may be NULL */
@@ -134,7 +139,13 @@ typedef struct p4_env {
     void (*log)(void *ctx, int failed, const char *text);
 } p4_env;
 
-typedef struct p4_switch p4_switch;
+/* A switch has one pipe, or a list of them (p4_switch_join), each a switch of its own with tables and registers of
+ * its own. A port belongs to one pipe. The functions below take the first pipe and concern the whole switch: a frame
+ * is handled by the pipe of its port, and a packet in a queue belongs to the pipe of that queue's port. */
+
+/* Makes these switches the pipes of the first one, 2^port_bits ports each, with its environment. A switch that one of
+ * them was a pipe of ends. They have to be of one architecture. Returns 0 or an error of control.h. */
+int p4_switch_join(p4_switch *const *pipes, uint32_t count, uint32_t port_bits);
 
 /* Parser, checksum verification, ingress. Takes the frame. Calls env->enqueue for every resulting packet. */
 void p4_switch_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now);
@@ -151,9 +162,10 @@ uint32_t p4_switch_packet_bytes(const p4_switch *sw);
 void p4_switch_prefetch(const p4_switch *sw);
 void p4_switch_prefetch_tables(const p4_switch *sw);
 
-/* Called for a packet that a queue had no room for. 1: the pipeline sends it to another queue, which is now the
- * packet's own and may have no room either; 0: it is to be dropped. A packet is sent to another queue only once. */
-int p4_switch_deflect(p4_switch *sw, p4_packet *packet);
+/* Called for a packet that a queue had no room for. 1: the pipeline sends it to another queue, which is now that of
+ * *packet, perhaps another packet, and may have no room either; 0: it is to be dropped. A packet is sent to another
+ * queue only once. */
+int p4_switch_deflect(p4_switch *sw, p4_packet **packet);
 
 /* Whether the program has code that runs when a queue changes; its environment then has to call the function below. */
 int p4_switch_watches_queues(const p4_switch *sw);
@@ -168,9 +180,12 @@ void p4_packet_free(p4_switch *sw, p4_packet *packet);
  * Switch.process). */
 void p4_switch_set_env(p4_switch *sw, const p4_env *env);
 
-/* The environment that was set last, or the switch's own: for an environment that passes on some calls (digests) or
+/* The environment that was set last, or the switch's own: for an environment that passes on some calls (messages) or
  * restores the old one. */
 const p4_env *p4_switch_get_env(const p4_switch *sw);
+
+/* Keeps a digest for the controller of a pipe. */
+void p4_switch_learn(p4_switch *pipe, uint32_t list_id, const uint8_t *data, size_t len);
 
 /* Counts for conservation: received + cloned + multicast = transmitted + dropped (for whatever reason) + packets
  * held by the environment. */
@@ -182,7 +197,7 @@ typedef struct p4_switch_counts {
     uint64_t dropped;     /* packets reported to env->drop by the pipeline */
 } p4_switch_counts;
 
-const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw);
+p4_switch_counts p4_switch_get_counts(const p4_switch *sw);
 
 /* The number of failed asserts and assumes; *first: the first of them as passed to env->log, or NULL. */
 uint64_t p4_switch_failed_asserts(const p4_switch *sw, const char **first);

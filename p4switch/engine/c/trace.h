@@ -12,8 +12,17 @@ static void trace(p4_switch *sw, const phv *p, p4_trace_kind kind, uint32_t poin
                   const void *data, size_t size)
 {
     if (sw->env.trace)
-        sw->env.trace(sw->env.ctx, &(p4_trace_event){kind, p->base.tag, p->number, p->copy, point, (uint32_t)size, p->now,
+        sw->env.trace(sw->env.ctx, &(p4_trace_event){sw->pipe, kind, p->base.tag, p->number, p->copy, point, (uint32_t)size, p->now,
                                                      value, extra, data});
+}
+
+/* The number of a frame that has just been received: how many frames the switch had received before it. */
+static uint32_t frame_number(const p4_switch *sw)
+{
+    uint64_t received = sw->counts.received;
+    for (uint32_t i = 0; sw->pipes && i < sw->pipes->count; i++)
+        received += i == sw->pipe ? 0 : sw->pipes->list[i]->counts.received;
+    return (uint32_t)received - 1;
 }
 
 /* Makes the present state of the packet the reference for later changes. */

@@ -231,8 +231,8 @@ int main(int argc, char **argv)
         if (!below(10))
             change_state(sw);
         if (!below(2000)) {
-            transmitted += p4_switch_get_counts(sw)->transmitted;
-            dropped += p4_switch_get_counts(sw)->dropped;
+            transmitted += p4_switch_get_counts(sw).transmitted;
+            dropped += p4_switch_get_counts(sw).dropped;
             kept = p4_fifo_lost(sw->fifo);
             p4_switch_reset(sw);
         }
@@ -248,15 +248,15 @@ int main(int argc, char **argv)
             next = d->next;
             free(d);
         }
-        const p4_switch_counts *c = p4_switch_get_counts(sw);
-        if (c->received + c->cloned + c->multicast != c->transmitted + c->dropped + p4_fifo_lost(sw->fifo) - kept) {
+        const p4_switch_counts c = p4_switch_get_counts(sw);
+        if (c.received + c.cloned + c.multicast != c.transmitted + c.dropped + p4_fifo_lost(sw->fifo) - kept) {
             fprintf(stderr, "packet %llu: packets are not conserved\n", (unsigned long long)i);
             return 1;
         }
     }
-    const p4_switch_counts *c = p4_switch_get_counts(sw);
+    const p4_switch_counts c = p4_switch_get_counts(sw);
     printf("%llu packets: %llu frames left, %llu packets were dropped\n", (unsigned long long)packets,
-           (unsigned long long)(transmitted + c->transmitted), (unsigned long long)(dropped + c->dropped));
+           (unsigned long long)(transmitted + c.transmitted), (unsigned long long)(dropped + c.dropped));
     p4_switch_delete(sw);
     for (size_t i = 0; i < n_words; i++)
         free((void *)(uintptr_t)words[i].data);

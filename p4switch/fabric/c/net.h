@@ -97,7 +97,7 @@ typedef struct node {
     uint8_t lossless;
     uint64_t lost_drops[P4_DROP_REASONS], lost_bytes; /* drops at ports that do not exist */
     p4_switch_counts before; /* counts of the pipeline when it was added, ... */
-    p4_env env_before;       /* ... and its environment then, which still receives the digests */
+    p4_env env_before;       /* ... and its environment then */
     uint32_t traced;         /* packets that started here */
     char *name;
 } node;

@@ -67,7 +67,7 @@ static void env_enqueue(void *ctx, p4_packet *packet)
         out = tm_find(&at->tm, number);
         port = out ? net_port_of(out) : NULL;
         lost = tm_admit(&at->tm, out, port && port->up, packet, n->now, &reason);
-    } while (UNLIKELY(lost == packet) && reason == P4_DROP_BUFFER && p4_switch_deflect(at->sw, packet));
+    } while (UNLIKELY(lost == packet) && reason == P4_DROP_BUFFER && p4_switch_deflect(at->sw, &packet));
     if (UNLIKELY(n->recorder.tracing) && !is_among(packet, lost)) {
         uint32_t priority = tm_priority(packet);
         uint64_t depth = out->direct == packet ? 0 : out->queues[priority].bytes - packet->len;
@@ -80,11 +80,10 @@ static void env_enqueue(void *ctx, p4_packet *packet)
     }
 }
 
-static void env_digest(void *ctx, uint32_t list_id, const uint8_t *data, size_t len)
+static void env_digest(void *ctx, p4_switch *of, uint32_t list_id, const uint8_t *data, size_t len)
 {
-    const p4_env *before = &((node *)ctx)->env_before;
-    if (before->digest)
-        before->digest(before->ctx, list_id, data, len);
+    (void)ctx;
+    p4_switch_learn(of, list_id, data, len);
 }
 
 static int env_stop_queue(void *ctx, uint32_t port, uint32_t queue, int stopped)

@@ -136,7 +136,7 @@ node *net_add_node(net *n, p4_switch *sw)
         p4_env env;
         at->tm.packet_bytes = p4_switch_packet_bytes(sw);
         at->tm.changed = p4_switch_watches_queues(sw) ? net_queue_changed : NULL;
-        at->before = *p4_switch_get_counts(sw);
+        at->before = p4_switch_get_counts(sw);
         at->env_before = *p4_switch_get_env(sw);
         net_env_init(at, &env);
         p4_switch_set_env(sw, &env);
@@ -338,9 +338,9 @@ net_counts net_count(net *n)
     net_counts c = {0};
     for (uint32_t i = 0; i < n->switches.count; i++) {
         const node *at = n->switches.list[i];
-        const p4_switch_counts *now = p4_switch_get_counts(at->sw);
-        c.cloned += now->cloned - at->before.cloned;
-        c.multicast += now->multicast - at->before.multicast;
+        const p4_switch_counts now = p4_switch_get_counts(at->sw);
+        c.cloned += now.cloned - at->before.cloned;
+        c.multicast += now.multicast - at->before.multicast;
         for (uint32_t j = 0; j < at->events.count; j++)
             c.pfc_on_wire += (event_kind)(at->events.list[j].rank >> 48) == EV_PFC_ARRIVE;
     }

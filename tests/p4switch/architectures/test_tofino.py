@@ -112,11 +112,11 @@ def test_a_parameter_that_is_not_optional_cannot_be_left_out(tmp_path: Path) -> 
 ONE = "OutDeparser()) pipe;\nSwitch(pipe) main;"
 
 
-def test_a_switch_takes_one_pipeline(tmp_path: Path) -> None:
+def test_one_of_several_pipelines_is_compiled(tmp_path: Path) -> None:
     path = tmp_path / "program.p4"
     text = PROGRAM.replace("MORE", "").replace("10w1", "(MirrorId_t) 1")
     assert ONE in text
     path.write_text(text.replace(ONE, "OutDeparser()) pipe;\nSwitch(pipe, pipe) main;"))
-    message = "the arguments of Switch have to be one Pipeline; more than one is not supported"
-    with pytest.raises(CompileError, match=message):
+    with pytest.raises(CompileError, match="the program has 2 pipelines; expected the number of one with it"):
         compile_program(path, arch="t2na")
+    assert compile_program(path, arch="t2na", pipeline=1).pipelines == 2

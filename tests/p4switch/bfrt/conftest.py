@@ -14,6 +14,7 @@ import pytest
 from p4switch import ir
 from p4switch.architectures.tna import TNA
 from p4switch.bfrt.messages import Message, bfruntime_pb2
+from p4switch.bfrt.pipes import Pipe, Program
 from p4switch.bfrt.server import BfRuntimeServer
 from p4switch.compiler import Compiled
 from p4switch.engine import build, load
@@ -220,9 +221,8 @@ class Bench:
         self.device = Device(self._build, 0)
         LocalClient(self.device).set_pipeline(program.p4info, json.dumps(program.json).encode())
         self.p4runtime, self.p4info = LocalClient(self.device), program.p4info
-        self.server = BfRuntimeServer(
-            self.device, "127.0.0.1:0", "program", program.bf_rt, program.p4info, TNA.fixed_tables
-        )
+        programs = [Program("program", [Pipe(0, self.device, program)])]
+        self.server = BfRuntimeServer(programs, "127.0.0.1:0", TNA.fixed_tables)
         self.server.start()
         tables = [*program.bf_rt["tables"], *TNA.fixed_tables]
         self.client = Client(f"127.0.0.1:{self.server.port}", {"tables": tables})

@@ -11,6 +11,7 @@ import pytest
 
 from harness.control import bfrt_script
 from p4switch.architectures.architecture import ARCHITECTURES
+from p4switch.bfrt.pipes import Pipe, Program
 from p4switch.bfrt.server import BfRuntimeServer
 from p4switch.compiler import Compiled
 from p4switch.engine import build, load
@@ -40,7 +41,8 @@ class Rig:
         self.local = LocalClient(self.device)
         self.local.set_pipeline(program.p4info, program.json_bytes)
         fixed = ARCHITECTURES.find(arch).fixed_tables
-        self.server = BfRuntimeServer(self.device, "127.0.0.1:0", "program", program.bf_rt, program.p4info, fixed)
+        programs = [Program("program", [Pipe(0, self.device, program)])]
+        self.server = BfRuntimeServer(programs, "127.0.0.1:0", fixed)
         self.server.start()
         self.client = Client(f"127.0.0.1:{self.server.port}", program.bf_rt)
         self.key = self.client.tables[TABLE]["key"][0]["name"]

@@ -56,7 +56,7 @@ def test_a_subscribed_client_is_told_of_digests(bench: Bench, client: Client) ->
     next(stream)
     bench.switch.process(1, bytes([99, 1]))
     for message in bench.device.poll():
-        bench.server.publish(message)
+        bench.server.publish(0, message)
     digest = next(stream).digest
     assert digest.digest_id >> 24 == 0x8E
     assert [[f.stream for f in data.fields] for data in digest.data] == [[b"\x63", b"\x00\x07"]]

@@ -75,7 +75,7 @@ def test_programs_count_time_in_the_models_nanoseconds(tmp_path: Path, settings:
         " hdr.wide.b = 0; }"
     )
     process = SwitchProcess({}, address=f"unix:{tmp_path}/p4rt", traffic=TrafficSettings.model_validate(settings))
-    switch = process._build(compiled(tmp_path, INGRESS=ingress).program)
+    switch = process._build(0, compiled(tmp_path, INGRESS=ingress).program)
     ((_, frame),) = switch.process(1, bytes(2), 7)
     assert int.from_bytes(frame[2:6], "big") == 7 * tick_ns
 
@@ -85,4 +85,4 @@ def test_packets_are_dropped_at_the_architectures_port_or_at_the_one_that_is_ask
     tmp_path: Path, given: int | None, port: int
 ) -> None:
     process = SwitchProcess({}, address=f"unix:{tmp_path}/p4rt", drop_port=given)
-    assert process._build(psa_program(tmp_path).program).drop_port == port
+    assert process._build(0, psa_program(tmp_path).program).drop_port == port

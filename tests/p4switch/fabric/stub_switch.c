@@ -107,7 +107,7 @@ void p4_switch_set_env(p4_switch *sw, const p4_env *env)
     sw->env = *env;
 }
 
-int p4_switch_deflect(p4_switch *sw, p4_packet *packet)
+int p4_switch_deflect(p4_switch *sw, p4_packet **packet)
 {
     (void)sw, (void)packet;
     return 0;
@@ -124,6 +124,11 @@ void p4_switch_queue_changed(p4_switch *sw, const p4_packet *packet, uint32_t qu
     (void)sw, (void)packet, (void)queue, (void)cells, (void)now;
 }
 
+void p4_switch_learn(p4_switch *pipe, uint32_t list_id, const uint8_t *data, size_t len)
+{
+    (void)pipe, (void)list_id, (void)data, (void)len;
+}
+
 void p4_switch_prefetch(const p4_switch *sw) { (void)sw; }
 void p4_switch_prefetch_tables(const p4_switch *sw) { (void)sw; }
 const p4_env *p4_switch_get_env(const p4_switch *sw)
@@ -131,9 +136,9 @@ const p4_env *p4_switch_get_env(const p4_switch *sw)
     return &sw->env;
 }
 
-const p4_switch_counts *p4_switch_get_counts(const p4_switch *sw)
+p4_switch_counts p4_switch_get_counts(const p4_switch *sw)
 {
-    return &sw->counts;
+    return sw->counts;
 }
 
 /* -- Python: Switch(routes, grow=0, stamp=False), routes: dict of low 16 bits to list of ports; its `backwards` ------- */

@@ -13,6 +13,7 @@ import grpc
 from p4switch.architectures.architecture import ARCHITECTURES
 from p4switch.bfrt.keys import width_of
 from p4switch.bfrt.messages import bfruntime_pb2
+from p4switch.bfrt.pipes import Pipe, Program
 from p4switch.bfrt.server import BfRuntimeServer
 from p4switch.compiler import Compiled, compile_program
 from p4switch.engine import build, load
@@ -142,7 +143,7 @@ class BfRuntime(Attack):
         fixed = ARCHITECTURES.find(arch).fixed_tables
         device = Device(lambda made: load().Switch(str(build(made))), 0)
         LocalClient(device).set_pipeline(program.p4info, program.json_bytes)
-        server = BfRuntimeServer(device, "127.0.0.1:0", "program", program.bf_rt, program.p4info, fixed)
+        server = BfRuntimeServer([Program("program", [Pipe(0, device, program)])], "127.0.0.1:0", fixed)
         server.start()
         channel = grpc.insecure_channel(f"127.0.0.1:{server.port}", options=[("grpc.enable_http_proxy", 0)])
         maker = _Maker([*program.bf_rt["tables"], *fixed], rng)

@@ -163,7 +163,7 @@ static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
     sw->counts.received++;
     p->now = now;
     p->ingress_port = port;
-    NUMBER(p, (uint32_t)sw->counts.received - 1, 0);
+    NUMBER(p, frame_number(sw), 0);
     TRACE(P4_TRACE_RECEIVE, P4_NO_POINT, port, frame->wire_len, frame->data, frame->data_len);
     ingress(sw, p, NORMAL);
 }

@@ -150,7 +150,7 @@ static void enqueue(p4_switch *sw, phv *p, uint32_t port)
     p->base.ingress_port = p->ingress_port;
     p->base.len = p->base.frame->wire_len;
     choose_queue(sw, p, port);
-    sw->env.enqueue(sw->env.ctx, &p->base);
+    packet_enqueue(sw, p);
 }
 
 static int deflect(p4_switch *sw, p4_packet *packet)
@@ -545,7 +545,7 @@ static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
     sw->counts.received++;
     p->now = now;
     p->ingress_port = port;
-    NUMBER(p, (uint32_t)sw->counts.received - 1, 0);
+    NUMBER(p, frame_number(sw), 0);
     TRACE(P4_TRACE_RECEIVE, P4_NO_POINT, port, frame->wire_len, frame->data, frame->data_len);
     enter(sw, p);
 }

@@ -168,7 +168,7 @@ static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
     set_packet_length(p, frame->wire_len);
     set_instance_type(p, NORMAL);
     set_ingress_timestamp(p, now);
-    NUMBER(p, (uint32_t)sw->counts.received - 1, 0);
+    NUMBER(p, frame_number(sw), 0);
     TRACE(P4_TRACE_RECEIVE, P4_NO_POINT, port, frame->wire_len, frame->data, frame->data_len);
     ingress(sw, p);
 }
