@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 from ipaddress import IPv4Address
 from typing import Literal
 
-from p4switch.architectures.front_panel import FrontPanel
 from p4switch.errors import UserError
 
 Routing = Literal["shortest", "minimal", "valiant", "ugal"]
@@ -149,20 +148,32 @@ def _framed(topology: Topology, framing_bytes: int) -> Topology:
     return replace(topology, framing_bytes=framing_bytes)
 
 
-def renumbered(topology: Topology, panel: FrontPanel | None, without: frozenset[int] = frozenset()) -> Topology:
-    """Return the network with switch ports numbered like a chip's front panel, but for ports `without` a link.
+def renumbered(topology: Topology, ports: Mapping[str, tuple[int, ...]]) -> Topology:
+    """Return the network with other numbers for the ports of some switches.
 
-    Raises UserError for a switch with more ports than the chip.
+    Parameters
+    ----------
+    topology
+        Network.
+    ports
+        The new number of each port of a switch, in order of the present numbers, by the switch's
+        name (`FrontPanel.device_ports`).
+
+    Raises
+    ------
+    UserError
+        For a switch with more ports than `ports` has.
     """
-    return topology if panel is None else _renumbered(topology, panel, without)
+    return _renumbered(topology, frozenset(ports.items())) if ports else topology
 
 
 @lru_cache(maxsize=8)  # runs share derived values of a network
-def _renumbered(topology: Topology, panel: FrontPanel, without: frozenset[int]) -> Topology:
-    hosts, ports = topology.host_by_name, panel.device_ports(without)
+def _renumbered(topology: Topology, numbers: frozenset[tuple[str, tuple[int, ...]]]) -> Topology:
+    ports_of = dict(numbers)
 
     def number(node: str, port: int) -> int:
-        if node in hosts:
+        ports = ports_of.get(node)
+        if ports is None:
             return port
         if port > len(ports):
             raise UserError(f"switch {node}: port {port}: expected at most {len(ports)}")

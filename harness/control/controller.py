@@ -78,10 +78,11 @@ class Settings:
     )
     groups: Sequence[Group] = ()
     collectives: Sequence[CollectiveGroup] = ()
-    loopback_ports: Sequence[int] = ()
 
 
-def switch_view(topology: Topology, switch: Switch, settings: Settings) -> SwitchView:
+def switch_view(
+    topology: Topology, switch: Switch, settings: Settings, loopback_ports: Sequence[int] = ()
+) -> SwitchView:
     """Return one switch of a network in the form that programs use."""
     return SwitchView(
         device_id=switch.device_id,
@@ -100,7 +101,7 @@ def switch_view(topology: Topology, switch: Switch, settings: Settings) -> Switc
         network=topology,
         groups=settings.groups,
         collectives=settings.collectives,
-        loopback_ports=settings.loopback_ports,
+        loopback_ports=loopback_ports,
         port_base_rtts_ns=_port_base_rtts_ns(topology, switch, settings.base_rtts),
         departures=departures(topology, switch.name),
         exits=exits(topology, switch.name),
@@ -331,6 +332,20 @@ def _set_match(field_match: Message, match: Match) -> None:
 def _add_replicas(entry: Message, replicas: Iterable[tuple[int, int]]) -> None:
     for port, instance in replicas:
         entry.replicas.add(port=canonical(port), instance=instance)
+
+
+@dataclass(frozen=True)
+class SwitchSetup:
+    """Compiled program of one or more switches, with what its entries follow from."""
+
+    program: Program
+    parameters: ProgramParameters
+    loopback_ports: Sequence[int] = ()
+
+    def view(self, topology: Topology, switch: Switch, settings: Settings) -> SwitchView:
+        """Return one of the switches in the form that the program uses."""
+        view = switch_view(topology, switch, settings, self.loopback_ports)
+        return replace(view, tables=self.program.tables)
 
 
 def install(client: Client, program: Program, parameters: ProgramParameters, view: SwitchView) -> None:

@@ -73,14 +73,12 @@ class LoadBalancer:
         """The architectures that it is written for; None: it does not name any."""
         return ("v1model",) if _V1MODEL in (self._annotations or ()) else None
 
-    def check(self) -> None:
-        """Raise UserError if the file cannot be a load balancer."""
+    def check(self, key: str) -> None:
+        """Raise UserError, which begins with the scenario's `key`, if the file cannot be a load balancer."""
         if self._annotations is None:
-            raise UserError(f"switch.load_balancing: {self.source} has no control {_CONTROL}")
+            raise UserError(f"{key}: {self.source} has no control {_CONTROL}")
         if not self.name.isidentifier():
-            raise UserError(
-                f"switch.load_balancing: {self.source.name!r}: expected a name of letters, digits and underscores"
-            )
+            raise UserError(f"{key}: {self.source.name!r}: expected a name of letters, digits and underscores")
 
 
 def names() -> list[str]:
@@ -88,18 +86,18 @@ def names() -> list[str]:
     return sorted(path.stem for path in DIRECTORY.glob("*.p4"))
 
 
-def find(name: str, folder: Path) -> LoadBalancer:
+def find(name: str, folder: Path, key: str = "switch.load_balancing") -> LoadBalancer:
     """Return a load balancer by name, or by the path of a `.p4` file, relative to `folder`.
 
-    Raises UserError.
+    Raises UserError, which begins with the scenario's `key`.
     """
     if name.endswith(".p4"):
         balancer = LoadBalancer(Path(name).stem, (folder / name).resolve())
         if not balancer.source.is_file():
-            raise UserError(f"switch.load_balancing: no file {name!r}")
+            raise UserError(f"{key}: no file {name!r}")
     elif name in names():
         balancer = LoadBalancer(name, DIRECTORY / f"{name}.p4")
     else:
-        raise UserError(f"switch.load_balancing: no load balancer {name!r}; {suggest(name, names())}, or a .p4 file")
-    balancer.check()
+        raise UserError(f"{key}: no load balancer {name!r}; {suggest(name, names())}, or a .p4 file")
+    balancer.check(key)
     return balancer

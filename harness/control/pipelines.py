@@ -121,16 +121,17 @@ def compiled(what: Build, compiler: str = "builtin") -> Compiled:
 
 
 @lru_cache(maxsize=32)
-def architecture(what: Build) -> Architecture | None:
+def architecture(what: Build, key: str = "switch.architecture") -> Architecture | None:
     """Return the architecture that a program is compiled for.
 
-    None if it is known only after compilation. Raises UserError.
+    None if it is known only after compilation. Raises UserError, which begins with the scenario's
+    `key` if there is no such architecture.
     """
     if what.architecture is not None:
         try:
             return ARCHITECTURES.find(what.architecture)
         except UserError as error:
-            raise UserError(f"switch.architecture: {error}") from None
+            raise UserError(f"{key}: {error}") from None
     return declared_architecture(what.source, what.include_dirs, dict(what.defines))
 
 

@@ -84,14 +84,15 @@ def _kinds(annotation: Message, array: CellArray) -> Iterator[Kind | None]:
         yield Kind(annotation.name, pipeline, name) if name else None
 
 
-def count(switches: Iterable[Reader], of_program: Iterable[Account]) -> Counter[Kind]:
-    """Return the number of packets of each kind that the switches have counted; 0 if there are none.
+def count(switches: Iterable[tuple[Reader, Iterable[Account]]]) -> Counter[Kind]:
+    """Return the number of packets of each kind that the switches have counted, by their programs' accounts.
 
-    Raises UserError if a switch refuses.
+    Kinds that a program names and no switch has counted are 0. Raises UserError if a switch refuses.
     """
-    totals = Counter({kind: 0 for account in of_program for kind in account.kinds if kind})
-    for reader in switches:
-        for account in of_program:
+    totals: Counter[Kind] = Counter()
+    for reader, accounts in switches:
+        for account in accounts:
+            totals.update({kind: 0 for kind in account.kinds if kind})
             packets = reader.packets(account.cells)[: len(account.kinds)]
             for index in np.flatnonzero(packets):
                 if kind := account.kinds[index]:

@@ -7,12 +7,12 @@ route to them. Multicast trees and those of collectives do not change.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
-from harness.control.controller import Program, Settings, switch_view
-from harness.control.programs import ProgramParameters, SwitchView
+from harness.control.controller import Settings, SwitchSetup
+from harness.control.programs import SwitchView
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
 from topologies import Switch, Topology, routes
 from topologies.routing import Route
@@ -21,12 +21,10 @@ from topologies.routing import Route
 class Rerouting:
     """Rerouting of one run, with its network and the programs of its switches."""
 
-    def __init__(
-        self, topology: Topology, program: Program, parameters: ProgramParameters, settings: Settings
-    ) -> None:
+    def __init__(self, topology: Topology, setups: Mapping[str, SwitchSetup], settings: Settings) -> None:
+        """Prepare the rerouting; `setups` are by switch."""
         self._topology = topology
-        self._program = program
-        self._parameters = parameters
+        self._setups = setups
         self._settings = settings
 
     def updates(self, switch: Switch, before: Collection[int], now: Collection[int]) -> list[Message]:
@@ -45,12 +43,14 @@ class Rerouting:
         old, new = (routes(_without(self._topology, frozenset(down)), switch.name) for down in (before, now))
         if old is new or list(old) == list(new):
             return []
-        view = replace(switch_view(self._topology, switch, self._settings), tables=self._program.tables)
-        return difference(self._entries(view, old), self._entries(view, new))
+        setup = self._setups[switch.name]
+        view = setup.view(self._topology, switch, self._settings)
+        return difference(_entries(setup, view, old), _entries(setup, view, new))
 
-    def _entries(self, view: SwitchView, routes: Iterable[Route]) -> list[Message]:
-        entries = self._parameters.entries(replace(view, routes=tuple(routes)))
-        return [update for entry in entries for update in self._program.shared_updates(entry)]
+
+def _entries(setup: SwitchSetup, view: SwitchView, routes: Iterable[Route]) -> list[Message]:
+    entries = setup.parameters.entries(replace(view, routes=tuple(routes)))
+    return [update for entry in entries for update in setup.program.shared_updates(entry)]
 
 
 def difference(before: Iterable[Message], now: Iterable[Message]) -> list[Message]:

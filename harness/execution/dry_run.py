@@ -119,10 +119,18 @@ def _lines(run: Run, foreseen: Expected) -> Iterator[str]:
     rtts = ", ".join(f"{us:g} us over {_switches(n)}" for n, us in rtts_us.items())
     yield f"routes: {_ROUTES[topology.routing]}; base RTT {rtts}"
     yield f"BDP: {_bdp_bytes(run) / 1e3:,.1f} KB (at {_rate(_slowest_bps(run))} and the largest base RTT)"
-    yield f"protocol: {run.protocol.name}, load balancer {run.load_balancing.name}, program {run.program.name}"
+    yield f"protocol: {run.protocol.name}, load balancer {run.load_balancing.name}, {_programs(run)}"
     for name, (protocol, balancing) in run.group_senders.items():
         yield f"group {name}: protocol {protocol.name}, load balancer {balancing.name}"
     yield from _cost(run, foreseen)
+
+
+def _programs(run: Run) -> str:
+    """Return the switches' programs, with the numbers of switches if there are several."""
+    if len(run.switch_programs) == 1:
+        return f"program {run.program_names}"
+    each = (f"{one.name} on {_switches(len(one.switches))}" for one in run.switch_programs)
+    return f"programs {' and '.join(each)}"
 
 
 def _slowest_bps(run: Run) -> int:

@@ -29,15 +29,17 @@ def resolved_text(run: Run) -> bytes:
 
 
 def program_files(run: Run) -> frozenset[str]:
-    """Return the files of the run's P4 program, under the names that coverage uses.
+    """Return the files of the run's P4 programs, under the names that coverage uses.
 
     Raises UserError.
     """
-    return frozenset(os.path.normpath(piece.file.path) for piece in _preprocessed(run).pieces)
+    return frozenset(os.path.normpath(piece.file.path) for text in _preprocessed(run) for piece in text.pieces)
 
 
-def _preprocessed(run: Run) -> SourceMap:
-    return preprocess(run.build.source, run.build.include_dirs, dict(run.build.defines))
+def _preprocessed(run: Run) -> list[SourceMap]:
+    """Return the preprocessed programs of the switches."""
+    builds = dict.fromkeys(map(run.build, run.switch_programs))
+    return [preprocess(build.source, build.include_dirs, dict(build.defines)) for build in builds]
 
 
 def inputs(run: Run) -> dict[str, Any]:
@@ -45,13 +47,13 @@ def inputs(run: Run) -> dict[str, Any]:
 
     Raises UserError for an unreadable P4 file.
     """
-    source = _preprocessed(run)
-    paths = {Path(piece.file.path) for piece in source.pieces} | set(_named(run)) | set(_beside(run))
+    programs = _preprocessed(run)
+    paths = {Path(piece.file.path) for text in programs for piece in text.pieces} | set(_named(run)) | set(_beside(run))
     own = sorted({str(path.resolve()) for path in paths if not provenance.is_ours(path)})
     return {
         "sources": provenance.sources_digest(),
         "scenario": provenance.digest(resolved_text(run)),
-        "program": provenance.digest(source.text.encode()),
+        "program": provenance.digest("".join(program.text for program in programs).encode()),
         "files": {path: provenance.file_digest(Path(path)) for path in own if os.path.isfile(path)},
     }
 
@@ -64,7 +66,7 @@ def _named(run: Run) -> Iterator[Path]:
             pattern = "*".join(map(glob.escape, text.split(_RANK)))
             yield from map(Path, glob.iglob(os.path.join(glob.escape(str(run.folder)), pattern)))
         for name in [text.replace(_SWITCH, switch) for switch in switches] if _SWITCH in text else [text]:
-            for folder in (run.folder, run.program.source.parent):
+            for folder in {run.folder, *(each.program.source.parent for each in run.switch_programs)}:
                 if os.path.isfile(folder / name):  # Path.is_file may raise an exception
                     yield folder / name
 
@@ -82,12 +84,13 @@ def _strings(value: object) -> Iterator[str]:
 
 def _beside(run: Run) -> Iterator[Path]:
     """Yield P4 files, files that share the program's name, and Python modules that may be imported."""
-    source = run.program.source
-    yield run.switch_load_balancer.source
     python = [Path(file) for file in run.scenario.extensions]
-    if run.program.outside:
-        yield from source.parent.glob(f"{glob.escape(source.stem)}.*")
-        python.append(source)
+    for each in run.switch_programs:
+        yield each.load_balancer.source
+        if each.program.outside:
+            source = each.program.source
+            yield from source.parent.glob(f"{glob.escape(source.stem)}.*")
+            python.append(source)
     for folder in {file.parent for file in python}:
         yield from folder.glob("*.py")
         for package in folder.glob("*/__init__.py"):

@@ -58,7 +58,7 @@ def summarize(run: Run, recording: Recording, flows: pd.DataFrame, messages: pd.
         "world": recording.world,
         "switch": recording.switch,
         "compiler": recording.compiler,
-        "program": run.program.name,
+        "program": run.program_names,
         "seed": run.seed,
         "framing_bytes": run.scenario.framing_bytes,
         "base_rtt_ns": run.base_rtt_ns(),
@@ -462,7 +462,7 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
     if left and run.scenario.groups:
         by_name = {name: int((own["completed_ns"] < 0).sum()) for name, own in _groups(run, flows).items()}
         details += f" ({', '.join(f'{name}: {count}' for name, count in by_name.items() if count)})"
-    if left and (drops := dropped(_drops(conservation), run.program.name)):
+    if left and (drops := dropped(_drops(conservation), run.program_names)):
         details += f" (dropped: {drops})"
     lost, miscounted = conservation["balance"], program_ledger.miscounted(conservation)
     malformed = recording.nic_totals["malformed"] + recording.nic_totals["misdelivered"]
@@ -532,7 +532,7 @@ def _first(things: Sequence[str]) -> str:
 
 
 def _residue(run: Run, recording: Recording) -> list[dict[str, Any]]:
-    registers = run.program_parameters.zero_when_done
+    registers = run.zero_when_done
     return [residue_check(registers, recording.residue, _was_down(run))] if registers else []
 
 

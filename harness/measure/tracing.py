@@ -51,11 +51,12 @@ def with_progress(records: Sequence[TraceRecord], writing: Writing | None) -> It
 
 
 def hops(
-    records: Iterable[TraceRecord], decoder: Callable[[], Decoder], most_packets: int | None = None
+    records: Iterable[TraceRecord], decoder: Callable[[int], Decoder], most_packets: int | None = None
 ) -> Iterator[Hop]:
     """Add the packet's id and the pipeline's events to each record.
 
-    `decoder` makes a decoder for each switch. Packets after the first `most_packets` are left out.
+    `decoder` makes the decoder for a switch, which is given by its node of the fabric. Packets after
+    the first `most_packets` are left out.
     """
     decoders: dict[int, Decoder] = {}
     ids: dict[int, int] = {}
@@ -69,7 +70,7 @@ def hops(
             yield hop
             continue
         if node not in decoders:
-            decoders[node] = decoder()
+            decoders[node] = decoder(node)
         for decoded in decoders[node]([event]):
             if not isinstance(decoded, _OF_THE_FABRIC):
                 yield hop._replace(event=decoded)

@@ -6,14 +6,14 @@ scenario with these defaults, so they refuse only values that were written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any
 
 from pydantic import BaseModel
 
 import topologies
-from harness.control.programs import Program, ProgramParameters
+from harness.control.programs import ProgramParameters
 from harness.plan.scenario import Scenario
 from host_agents.registry import Protocol
 from topologies import Topology
@@ -25,33 +25,32 @@ Path = tuple[str, ...]
 Needs = dict[Path, Any]
 
 
-def agreement(scenario: Scenario, protocol: Protocol, program: Program, parameters: ProgramParameters) -> Needs:
+def agreement(protocol: Protocol, program: str, parameters: ProgramParameters) -> Needs:
     """Return the values of parameters that a protocol and its program must have in common.
 
-    A value that is given to one of them is the default of the other. If neither is given, the
-    protocol's default holds.
+    `program` is the program's name. A value that is given to one of them is the default of the
+    other. If neither is given, the protocol's default holds.
     """
     theirs, own = protocol.resolved(), parameters.model_dump()
     needs: Needs = {}
     for key in dict.fromkeys((*protocol.info.agrees, *parameters.agrees)):
         if key not in theirs or key not in own or theirs[key] == own[key]:
             continue
-        in_program, in_protocol = ("programs", program.name, key), ("protocols", protocol.name, key)
-        if not says(scenario, in_program):
-            needs[in_program] = theirs[key]
+        if key in parameters.model_fields_set:
+            needs["protocols", protocol.name, key] = own[key]
         else:
-            needs[in_protocol] = own[key]
+            needs["programs", program, key] = theirs[key]
     return needs
 
 
-def of_scenario(protocol: Protocol, parameters: ProgramParameters, topology: Topology) -> Needs:
-    """Return the settings of switches and NICs that protocol and program need."""
+def of_scenario(protocol: Protocol, parameters: Iterable[ProgramParameters], topology: Topology) -> Needs:
+    """Return the settings of switches and NICs that the protocol and the switches' programs need."""
     needs: Needs = {}
     if protocol.info.symmetric_paths and topologies.routing.has_choices(topology):
         needs["switch", "load_balancing"] = _SYMMETRIC
     elif topology.detours:
         needs["switch", "load_balancing"] = topology.routing
-    if lanes := parameters.equal_priorities:
+    for lanes in filter(None, (each.equal_priorities for each in parameters)):
         needs["nic", "data_priority"] = lanes[0]
         needs["nic", "control_priority"] = max(set(PRIORITIES) - set(lanes), default=0)
         needs["switch", "pfc", "priorities"] = lanes

@@ -82,18 +82,22 @@ def _expect_count(column: str) -> None:
 
 
 def _wanted(run: Run) -> list[Probe]:
-    """Return the scenario's probes, and for a program from outside a probe of its state at the end.
+    """Return the scenario's probes, and for programs from outside a probe of the programs' state at the end.
 
     The latter is not added if the scenario has one.
     """
     wanted = probes.parse(run.scenario.record.probes)
-    if run.program.outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
+    from_outside = any(each.program.outside for each in run.switch_programs)
+    if from_outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
         wanted.append(ProgramProbe(kind="program"))
     taken = {probe.name for probe in wanted}
-    ports = sorted({port for switch in run.topology.switches for port in run.topology.ports[switch.name]})
+    ports: dict[str, set[int]] = {}  # that a counter counts by
+    for each in run.switch_programs:
+        for name in each.parameters.port_counters:
+            ports.setdefault(name, set()).update(*(run.topology.ports[switch] for switch in each.switches))
     wanted += [
-        CounterProbe(kind="counter", reads=name, name=name, indices=ports)
-        for name in run.program_parameters.port_counters
+        CounterProbe(kind="counter", reads=name, name=name, indices=sorted(indices))
+        for name, indices in ports.items()
         if name not in taken
     ]
     return wanted

@@ -65,6 +65,16 @@ def loaded(scenario: Scenario, folder: Path) -> Scenario:
     ]
     if scenario.program is not None:
         changes["program"] = p4_file(scenario.program, folder)
+    changes["switches"] = [
+        group.model_copy(
+            update={
+                key: p4_file(getattr(group, key), folder)
+                for key in ("program", "load_balancing")
+                if getattr(group, key) is not None
+            }
+        )
+        for group in scenario.switches
+    ]
     if "load_balancing" in scenario.switch.model_fields_set:  # a key that is not written stays unset
         balancing = p4_file(scenario.switch.load_balancing, folder)
         changes["switch"] = scenario.switch.model_copy(update={"load_balancing": balancing})

@@ -25,7 +25,8 @@ from harness.plan.host_errors import as_user_error
 from harness.plan.recorded import with_columns, with_probes
 from harness.plan.references import loaded
 from harness.plan.run import Run, named
-from harness.plan.scenario import Scenario, TrafficGroup, Variant, check, merge, sound_part
+from harness.plan.scenario import Scenario, SwitchGroup, TrafficGroup, Variant, check, merge, sound_part
+from harness.plan.switch_programs import Place, SwitchProgram, selected, settings_of, table_of
 from harness.plan.traffic_summary import TrafficSummary
 from host_agents import registry
 from host_agents.registry import LoadBalancing, Protocol
@@ -139,9 +140,14 @@ def checked(scenario: Scenario, folder: Path, mistakes: Mistakes) -> Scenario:
             mistakes.attempt(partial(_load_balancing, resolved, lb))
     for group in resolved.groups:
         mistakes.attempt(partial(_check_group, resolved, group))
-    own = mistakes.attempt(partial(programs.program, resolved.program)) if resolved.program else None
+    known = {}
+    if resolved.program and (own := mistakes.attempt(partial(programs.program, resolved.program))):
+        known[own.name] = own
+    for place, switches in enumerate(resolved.switches):
+        if own := mistakes.attempt(partial(_check_switches, place, switches)):
+            known[own.name] = own
     for name, values in resolved.programs.items():
-        mistakes.attempt(partial(_check_program, own, name, values))
+        mistakes.attempt(partial(_check_program, known.get(name), name, values))
     return resolved
 
 
@@ -173,9 +179,17 @@ def _check_table(key: str, table: Mapping[str, Any], of_named: Callable[[str], t
     validate(of_named(name), values, key)
 
 
-def _check_program(own: Program | None, name: str, values: Mapping[str, Any]) -> None:
-    program = own if own is not None and own.name == name else programs.program(name)
-    program.checked(values, f"programs.{name}")
+def _check_switches(place: int, group: SwitchGroup) -> Program:
+    try:
+        program = programs.program(group.program)
+    except UserError as error:
+        raise UserError(f"switches.{place}.program: {error}") from None
+    program.checked(group.parameters, f"switches.{place}.parameters")
+    return program
+
+
+def _check_program(known: Program | None, name: str, values: Mapping[str, Any]) -> None:
+    (known or programs.program(name)).checked(values, f"programs.{name}")
 
 
 def _protocol(scenario: Scenario, name: str) -> Protocol:
@@ -204,15 +218,24 @@ def _resolve(
     as_user_error(lambda: protocol.scope(scenario.nic.cc_scope))
     load_balancing = _load_balancing(scenario, lb)
     senders = {group.name: _sender(scenario, group, cc, lb) for group in scenario.groups}
-    program = _program_of(scenario, [protocol, *(own for own, _ in senders.values())])
-    parameters = _program_parameters(scenario, program)
-    if agreed := needs.agreement(scenario, protocol, program, parameters):
+    every_protocol = [protocol, *(own for own, _ in senders.values())]
+    places = selected(scenario.switches, topology)
+    chosen = {place: _program_of(scenario, place, every_protocol) for place in places}
+    parameters = {place: _program_parameters(scenario, place, program) for place, program in chosen.items()}
+    agreed: needs.Needs = {}
+    for place, program in chosen.items():
+        agreed |= needs.agreement(protocol, program.name, parameters[place])
+    if agreed:
         scenario = needs.supplied(scenario, agreed)
-        protocol, parameters = _protocol(scenario, cc), _program_parameters(scenario, program)
-    scenario = needs.supplied(scenario, needs.of_scenario(protocol, parameters, topology))
+        protocol = _protocol(scenario, cc)
+        parameters = {place: _program_parameters(scenario, place, program) for place, program in chosen.items()}
+    scenario = needs.supplied(scenario, needs.of_scenario(protocol, parameters.values(), topology))
     scenario = needs.supplied(scenario, needs.without_limit(scenario))
-    balancer = switch_load_balancing.find(scenario.switch.load_balancing, folder)
-    run = Run(name, scenario, folder, topology, protocol, load_balancing, program, parameters, balancer, names, senders)
+    switch_programs = tuple(
+        _switch_program(scenario, folder, place, switches, chosen[place], parameters[place])
+        for place, switches in places.items()
+    )
+    run = Run(name, scenario, folder, topology, protocol, load_balancing, switch_programs, names, senders)
     run = replace(run, topology=_numbered(run))
     for check_run in checks.RUN:
         check_run(run)
@@ -237,26 +260,53 @@ def _framed(scenario: Scenario, topology: Topology) -> Topology:
     return framed_topology
 
 
+def _switch_program(
+    scenario: Scenario,
+    folder: Path,
+    place: Place,
+    switches: tuple[str, ...],
+    program: Program,
+    parameters: ProgramParameters,
+) -> SwitchProgram:
+    settings = settings_of(scenario, place)
+    key = f"{table_of(place)}.load_balancing"
+    settings["load_balancer"] = switch_load_balancing.find(settings.pop("load_balancing"), folder, key)
+    return SwitchProgram(place, switches, program, parameters, **settings)
+
+
 def _numbered(run: Run) -> Topology:
-    """Return the run's network with the port numbers of the chip that its switches are compiled for."""
-    if run.scenario.switch.architecture is None and not run.program.outside:
-        return run.topology
-    architecture = pipelines.architecture(run.build)
-    if architecture is None:
-        return run.topology
-    return renumbered(run.topology, architecture.front_panel, frozenset(run.scenario.switch.loopback.ports))
+    """Return the run's network with the port numbers of the chips that its switches are compiled for."""
+    ports: dict[str, tuple[int, ...]] = {}
+    for each in run.switch_programs:
+        if each.architecture is None and not each.program.outside:
+            continue
+        architecture = pipelines.architecture(run.build(each), each.key_of("architecture"))
+        if architecture is not None and architecture.front_panel is not None:
+            ports |= dict.fromkeys(each.switches, tuple(architecture.front_panel.device_ports(each.loopback.ports)))
+    return renumbered(run.topology, ports)
 
 
-def _program_of(scenario: Scenario, protocols: Sequence[Protocol]) -> Program:
-    """Return the program of a run: the scenario's, or one that can replace the programs of all protocols."""
+def _program_of(scenario: Scenario, place: Place, protocols: Sequence[Protocol]) -> Program:
+    """Return the program of some switches: the one given, or one that can replace the programs of all protocols.
+
+    Raises UserError for a program that does not fit the protocols.
+    """
+    if place is None:
+        return _fitting(scenario.program, protocols)
+    try:
+        return _fitting(scenario.switches[place].program, protocols)
+    except UserError as error:
+        raise UserError(f"switches.{place}: {error}") from None
+
+
+def _fitting(given: str | None, protocols: Sequence[Protocol]) -> Program:
     needed = list(dict.fromkeys(protocol.info.program for protocol in protocols))
-    wanted = scenario.program or needed[0]
-    program = programs.program(wanted)
+    program = programs.program(given or needed[0])
     lacking = [need for need in needed if not program.does_the_work_of(need)]
     if not lacking:
         return program
     fitting = [p for p in programs.names() if all(map(programs.program(p).does_the_work_of, needed))]
-    if fitting and scenario.program is None:
+    if fitting and given is None:
         return programs.program(fitting[0])
     whose = next(protocol.name for protocol in protocols if protocol.info.program == lacking[0])
     if len(needed) == 1 or fitting:
@@ -269,13 +319,16 @@ def _program_of(scenario: Scenario, protocols: Sequence[Protocol]) -> Program:
     )
 
 
-def _program_parameters(scenario: Scenario, program: Program) -> ProgramParameters:
-    """Return a program's parameters, including those of programs that it contains."""
+def _program_parameters(scenario: Scenario, place: Place, program: Program) -> ProgramParameters:
+    """Return the parameters of some switches' program, including those of programs that it contains."""
     values: dict[str, Any] = {}
     for name in program.parameters.contains:
         if issubclass(program.parameters, programs.program(name).parameters):
             values |= scenario.programs.get(name, {})
-    return program.checked({**values, **scenario.programs.get(program.name, {})}, f"programs.{program.name}")
+    values |= scenario.programs.get(program.name, {})
+    if place is None:
+        return program.checked(values, f"programs.{program.name}")
+    return program.checked({**values, **scenario.switches[place].parameters}, f"switches.{place}.parameters")
 
 
 def resolved(run: Run) -> Scenario:
@@ -286,7 +339,7 @@ def resolved(run: Run) -> Scenario:
     attack, given = run.attack, run.scenario.attack
     return run.scenario.model_copy(
         update={
-            "program": str(run.program.source) if run.program.outside else run.program.name,
+            **_resolved_programs(run),
             "topology": {"name": topology_name, **run.topology.parameters},
             "workload": {"name": workload_name, **workload},
             "attack": given and attack and given.model_copy(update=attack.resolved()),
@@ -300,10 +353,26 @@ def resolved(run: Run) -> Scenario:
             "groups": [_resolved_group(run, group) for group in run.scenario.groups],
             "protocols": {run.protocol.name: run.protocol.resolved()},
             "load_balancers": {run.load_balancing.name: _parameters(run.load_balancing.parameters)},
-            "programs": {run.program.name: as_written(run.program_parameters)},
             "workers": None,  # the results do not depend on it
         }
     )
+
+
+def _resolved_programs(run: Run) -> dict[str, Any]:
+    """Return the scenario's keys about programs, with all values.
+
+    Entries of `switches` have all parameters of their program. `programs` has those of the scenario's
+    own.
+    """
+    values: dict[str, Any] = {"program": None, "programs": {}, "switches": []}
+    for each in run.switch_programs:
+        name = str(each.program.source) if each.program.outside else each.name
+        if each.place is None:
+            values |= {"program": name, "programs": {each.name: as_written(each.parameters)}}
+            continue
+        update = {**settings_of(run.scenario, each.place), "program": name, "parameters": as_written(each.parameters)}
+        values["switches"].append(run.scenario.switches[each.place].model_copy(update=update))
+    return values
 
 
 def _resolved_group(run: Run, group: TrafficGroup) -> TrafficGroup:

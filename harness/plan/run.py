@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,13 +17,12 @@ from harness import workloads
 from harness.columns.column import Column
 from harness.columns.flows import MAX_LATENCY, all_columns
 from harness.control.controller import Settings
-from harness.control.load_balancing import LoadBalancer
 from harness.control.pipelines import LOSS, Build
-from harness.control.programs import Program, ProgramParameters
 from harness.plan.frame_sizes import COLLECTIVE_BYTES
 from harness.plan.host_errors import as_user_error
 from harness.plan.probe_settings import ProbeSettings
 from harness.plan.scenario import LinkEvent, Scenario, TrafficGroup
+from harness.plan.switch_programs import SwitchProgram
 from harness.workloads.attack import Attack, attacked
 from harness.workloads.mixed import Mixed, Part, as_servers, hosts_like, network_of
 from host_agents import registry
@@ -82,9 +82,7 @@ class Run:
     topology: Topology
     protocol: Protocol
     load_balancing: LoadBalancing
-    program: Program
-    program_parameters: ProgramParameters
-    switch_load_balancer: LoadBalancer
+    switch_programs: tuple[SwitchProgram, ...]  # every switch has one of them
     names: tuple[str, ...]  # distinguish this run from others of the same scenario, except for the seed
     # Protocols and load balancers of the scenario's groups, by name.
     group_senders: Mapping[str, tuple[Protocol, LoadBalancing]] = field(default_factory=dict)
@@ -146,23 +144,42 @@ class Run:
         return COLLECTIVE_BYTES if self.traffic().assignments else self.data_bytes
 
     @cached_property
-    def build(self) -> Build:
-        """Build of the switches' program.
+    def program_of(self) -> dict[str, SwitchProgram]:
+        """Program of each switch, by the switch's name."""
+        return {name: each for each in self.switch_programs for name in each.switches}
+
+    @property
+    def program_names(self) -> str:
+        """Names of the switches' programs, for reports."""
+        return ", ".join(dict.fromkeys(each.name for each in self.switch_programs))
+
+    @property
+    def common_period_ns(self) -> int:
+        """Period to which the clocks of hosts and switches have to agree; 0: they need not agree."""
+        periods_ns = [each.parameters.common_period_ns for each in self.switch_programs]
+        return math.lcm(*filter(None, periods_ns)) if any(periods_ns) else 0
+
+    @property
+    def zero_when_done(self) -> tuple[str, ...]:
+        """Registers of any program that are 0 when all flows have ended."""
+        return tuple(dict.fromkeys(name for each in self.switch_programs for name in each.parameters.zero_when_done))
+
+    def build(self, of: SwitchProgram) -> Build:
+        """Return the build of one of the switches' programs.
 
         Raises UserError.
         """
         from wireformats import p4 as packet_includes  # imports compiled modules
 
-        given = {name: str(value) for name, value in self.scenario.switch.defines.items()}
-        defines = {**self.program_parameters.defines(), **({"MULTICAST": "1"} if self.groups else {}), **given}
+        given = {name: str(value) for name, value in of.defines.items()}
+        defines = {**of.parameters.defines(), **({"MULTICAST": "1"} if self.groups else {}), **given}
         if loss_ppm := round(self.scenario.switch.loss * 1e6):
             defines[LOSS] = str(loss_ppm)
         kind = registry.KINDS["cc"]
         outside = [name for file in self.scenario.extensions for name in kind.names_from(file)]
         opcodes = [*(registry.resolve(name).opcodes for name in outside), *(cc.opcodes for cc in self.protocols)]
         folders = packet_includes.include_path(*opcodes)
-        architecture = self.scenario.switch.architecture
-        return Build.of(self.program.source, self.switch_load_balancer, defines, folders, architecture)
+        return Build.of(of.program.source, of.load_balancer, defines, folders, of.architecture)
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -204,7 +221,8 @@ class Run:
     def per_packet(self) -> bool:
         """True if packets of one flow take several paths, by the choice of hosts or of switches."""
         balancers = [self.load_balancing, *(balancer for _, balancer in self.group_senders.values())]
-        return any(balancer.info.per_packet for balancer in balancers) or self.switch_load_balancer.per_packet
+        by_switches = any(each.load_balancer.per_packet for each in self.switch_programs)
+        return any(balancer.info.per_packet for balancer in balancers) or by_switches
 
     @property
     def reliability(self) -> str:
@@ -234,7 +252,6 @@ class Run:
             self.data_bytes,
             groups=self.groups,
             collectives=self.collectives,
-            loopback_ports=self.scenario.switch.loopback.ports,
         )
 
     def base_rtt_ns(self) -> int:
@@ -328,7 +345,7 @@ class Run:
             frame_overhead_bytes=scenario.framing_bytes + self.topology.uplink(host).extra_bytes,
             peers=self._peers[self.base_rtts.kinds[host.index]],
             mac_prefix=settings.mac_prefix,
-            last_hop_dscp=self.program_parameters.last_hop_dscp,
+            last_hop_dscp=max(each.parameters.last_hop_dscp for each in self.switch_programs),
             nics=tuple(int(host.address) for host in self.topology.hosts),  # a host's index is its NIC's id
         )
 

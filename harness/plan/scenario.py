@@ -41,6 +41,7 @@ _TABLES = ("topology", "workload")
 Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
 # For times that each packet may take.
 ShortNanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**32)]
+Macro = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
 _TOO_DEEP = "tables and lists are nested too deeply"
 _MAX_DEPTH = 50  # of nested tables and lists
 _PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""  # part of a dotted key
@@ -115,10 +116,36 @@ class SwitchSettings(TrafficManager):
     # program's main.
     architecture: str | None = None
     # Macros that the program is compiled with.
-    defines: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], int | str] = {}
+    defines: dict[Macro, int | str] = {}
     cell_bytes: Annotated[Bytes, Field(ge=1, le=1 << 16)] = 80
     pfc: Pfc = Pfc()
     loopback: Loopback = Loopback()
+
+
+class SwitchGroup(Table):
+    """Switches with a P4 program of their own, selected by their names, by their tier, or by both.
+
+    If several entries select a switch, the last one holds. Keys that are left out have the value of
+    the table `switch`.
+    """
+
+    names: tuple[Pattern, ...] = Field(default=(), strict=False)  # names of switches, or patterns of names
+    # Tier of the switches, from 0 next to the hosts. "tor" is 0, "spine" the highest tier of several,
+    # and "aggregation" stands for those between.
+    tier: Literal["tor", "aggregation", "spine"] | Annotated[int, Field(ge=0)] | None = None
+    program: str  # the P4 program: a name (`p4cc list programs`), or a file
+    parameters: dict[str, Any] = {}  # of this program, on top of those in `programs`
+    architecture: str | None = None  # as `switch.architecture`
+    # As `switch.defines`, which these replace.
+    defines: dict[Macro, int | str] | None = None
+    load_balancing: str | None = None  # as `switch.load_balancing`
+    loopback: Loopback | None = None  # as `switch.loopback`, which this replaces
+
+    @model_validator(mode="after")
+    def _some_switches(self) -> Self:
+        if not self.names and self.tier is None:
+            raise ValueError("should have names or tier")
+        return self
 
 
 BaseRtts = Annotated[float, Field(gt=0, le=1000)]
@@ -349,7 +376,8 @@ class Scenario(Table):
     # Seeds of all random numbers. Each is a run, and several give confidence intervals. Text names
     # ranges: "1-100", "1-3, 7".
     seeds: Annotated[list[Annotated[int, Field(ge=0, le=LARGEST)]], BeforeValidator(listed), Field(min_length=1)] = [1]
-    # The P4 program; none: the one that the protocol needs.
+    # The P4 program of all switches that `switches` does not select; none: the one that the protocol
+    # needs.
     program: str | None = None
     # A run ends when every message is acknowledged, or here. None: after 1 s, and then it has failed.
     limit_ns: Annotated[Nanoseconds, Field(gt=0)] | None = None
@@ -370,6 +398,7 @@ class Scenario(Table):
     # Attack by a user who breaks up flows. None: no flow has the role of attacker or victim.
     attack: Attack | None = None
     switch: SwitchSettings = SwitchSettings()
+    switches: list[SwitchGroup] = []  # switches with a program of their own
     nic: NicSettings = NicSettings()
     record: Record = Record()
     # Parameters of protocols, by name, including those that a variant names.
@@ -564,13 +593,24 @@ def anchored(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             changed[key] = {**tables[key], "name": _each(tables[key]["name"], absolute)}
     if "program" in tables:
         changed["program"] = _each(tables["program"], lambda text: p4_file(text, folder))
-    switch = tables.get("switch")
-    if isinstance(switch, Mapping) and "load_balancing" in switch:
-        balancing = _each(switch["load_balancing"], lambda text: p4_file(text, folder))
-        changed["switch"] = {**switch, "load_balancing": balancing}
+    if "switch" in tables:
+        changed["switch"] = _with_p4_files(tables["switch"], folder)
+    switches = tables.get("switches")
+    if isinstance(switches, Mapping):  # by number, as --set has them
+        changed["switches"] = {number: _with_p4_files(group, folder) for number, group in switches.items()}
+    elif isinstance(switches, list):
+        changed["switches"] = [_with_p4_files(group, folder) for group in switches]
     if isinstance(tables.get("variants"), list):
         changed["variants"] = [_anchored_variant(variant, folder) for variant in tables["variants"]]
     return changed
+
+
+def _with_p4_files(table: Any, folder: Path) -> Any:
+    """Return a table about switches with absolute paths; a value that is no table is left for a later error."""
+    if not isinstance(table, Mapping):
+        return table
+    named = {key: table[key] for key in ("program", "load_balancing") if key in table}
+    return {**table, **{key: _each(value, lambda text: p4_file(text, folder)) for key, value in named.items()}}
 
 
 def p4_file(text: str, folder: Path) -> str:

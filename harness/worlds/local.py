@@ -18,7 +18,6 @@ import numpy as np
 
 from harness.columns import nics
 from harness.control import program_state
-from harness.control.pipelines import compiled
 from harness.control.program_ledger import Kind, count
 from harness.measure.links import LinkCounters, ports_of
 from harness.measure.recording import Integers
@@ -109,10 +108,12 @@ class LocalWorld:
         network, run = self.network, self.run_plan
         if isinstance(probe, CellProbe):
             readers = {name: program_state.ByEngine(pipe) for name, pipe in network.own(network.pipes).items()}
-            return {name: list(probe.read_by(reader, run)) for name, reader in readers.items() if probe.covers(name)}
+            return {
+                name: list(probe.read_by(reader, run, name)) for name, reader in readers.items() if probe.covers(name)
+            }
         if isinstance(probe, SwitchProbe):
             clients = network.own(network.clients)
-            return {name: list(probe.read(run, client)) for name, client in clients.items() if probe.covers(name)}
+            return {name: list(probe.read(run, name, client)) for name, client in clients.items() if probe.covers(name)}
         if isinstance(probe, HostProbe):
             names = network.names
             return {names[i]: list(probe.read(host)) for i, host in network.own_hosts() if probe.covers(names[i])}
@@ -185,7 +186,10 @@ class LocalWorld:
                 queue_stats=fabric.queue_stats(),
                 pfc_stats=fabric.pfc_stats(),
                 conservation=fabric.conservation(),
-                by_program=count(map(program_state.ByEngine, pipes.values()), network.pipeline.program.accounts),
+                by_program=count(
+                    (program_state.ByEngine(pipe), network.pipelines[name].program.accounts)
+                    for name, pipe in pipes.items()
+                ),
                 nic_totals=totals,
                 failed_asserts={
                     name: (pipe.failed_asserts, pipe.failed_assert)
@@ -199,15 +203,15 @@ class LocalWorld:
         """Return the index in `counts` of the process that sampled each of these switches."""
         return np.zeros(len(switches), np.int64)
 
-    def flow_state(self, registers: Sequence[str]) -> dict[str, dict[str, int]]:
+    def flow_state(self) -> dict[str, dict[str, int]]:
         """Return the state of flows that is left in registers of switches and at hosts, by node."""
-        network, run = self.network, self.run_plan
-        left = {
-            name: program_state.left_in(
-                {name: program_state.ByEngine(pipe)}, registers, compiled(run.build).p4info, run.program.name
-            )
-            for name, pipe in network.own(network.pipes).items()
-        }
+        network = self.network
+        left: dict[str, dict[str, int]] = {}
+        for name, pipe in network.own(network.pipes).items():
+            program = self.run_plan.program_of[name]
+            p4info = network.pipelines[name].program.p4info
+            registers = program.parameters.zero_when_done
+            left[name] = program_state.left_in({name: program_state.ByEngine(pipe)}, registers, p4info, program.name)
         for index, host in network.own_hosts():
             name = network.names[index]
             left[name] = {f"{what} of {name}": n for what, n in host.nic.host.residue().items()}

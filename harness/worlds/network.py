@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from harness.control import controller
-from harness.control.pipelines import pipeline
 from harness.control.rerouting import Rerouting
 from harness.plan.headroom import headroom_bytes, xoff_bytes
 from harness.plan.run import LinkChange, RouteChange, Run
 from harness.worlds import building
 from harness.worlds.host_session import Connect, Event, HostSession, Post
+from harness.worlds.switch_pipelines import pipelines_of, setups_of
 from harness.worlds.whole_frames import WholeFrames
 from host_agents import wire
 from host_agents.assignments import Assignment
@@ -25,6 +25,7 @@ from p4switch.traffic.settings import Trimming, dscp_classes
 
 if TYPE_CHECKING:
     from p4switch.engine import Switch as Pipe
+    from p4switch.engine import Traced
 
 _Value = TypeVar("_Value")
 
@@ -93,16 +94,17 @@ class Network:
         """Add the switches and return the trimmed traffic, by fabric node and port."""
         run = self.run_plan
         trimming: dict[tuple[int, int], Trimming] = {}
-        self.pipeline = pipeline(run.build, traced, compiler)
-        program = self.pipeline.program
+        self.pipelines = pipelines_of(run, compiler, traced)
+        setups = setups_of(run, self.pipelines)
         settings = run.scenario.switch
         common = run.controller_settings()
-        self._rerouting = Rerouting(run.topology, program, run.program_parameters, common)
+        self._rerouting = Rerouting(run.topology, setups, common)
         for switch in run.topology.switches:
-            pipe = self.pipes[switch.name] = self.pipeline.switch(switch.device_id, run.seed)
+            pipe = self.pipes[switch.name] = self.pipelines[switch.name].switch(switch.device_id, run.seed)
             client = self.clients[switch.name] = LocalClient(_device(pipe, switch.device_id))
-            view = controller.switch_view(run.topology, switch, common)
-            controller.install(client, program, run.program_parameters, view)
+            setup = setups[switch.name]
+            view = setup.view(run.topology, switch, common)
+            controller.install(client, setup.program, setup.parameters, view)
             node = self.fabric.add_switch(
                 pipe,
                 name=switch.name,
@@ -110,7 +112,7 @@ class Network:
                 dscp_classes=dscp_classes(common.priority_of_dscp),
                 **settings.traffic(),
             )
-            ports = run.program_parameters.trimming_ports(view)
+            ports = setup.parameters.trimming_ports(view)
             trimming.update({(node, port): each for port, each in ports.items()})
             self._name(switch.name, node)
             self._report_built(len(run.topology.ports[switch.name]))
@@ -158,9 +160,8 @@ class Network:
 
     def _add_loops(self) -> None:
         """Connect the switches' loopback ports; these links have the last numbers."""
-        loopback = self.run_plan.scenario.switch.loopback
         for switch in self.run_plan.topology.switches:
-            node = self.nodes[switch.name]
+            node, loopback = self.nodes[switch.name], self.run_plan.program_of[switch.name].loopback
             for port in loopback.ports:
                 self.fabric.connect(node, port, node, port, rate_bps=loopback.rate_bps, delay_ns=loopback.delay_ns)
 
@@ -254,10 +255,15 @@ class Network:
             a, b = self.links[link]
             yield time_ns, f"{b} to {a}" if direction else f"{a} to {b}", wire.materialize(headers)
 
-    def decoder(self) -> Decoder:
-        """Return the decoder for the records of traced pipelines."""
-        assert self.pipeline.traced is not None
-        return Decoder(self.pipeline.traced)
+    def traced(self, switch: str) -> Traced:
+        """Return how to read what a switch's traced pipeline has recorded."""
+        traced = self.pipelines[switch].traced
+        assert traced is not None
+        return traced
+
+    def decoder(self, node: int) -> Decoder:
+        """Return the decoder for the records of a switch, which is a node of the fabric."""
+        return Decoder(self.traced(self.names[node]))
 
 
 def _device(pipe: Pipe, device_id: int) -> Device:

@@ -117,11 +117,11 @@ class PartitionedWorld:
         """Return the index in `counts` of the process that sampled each of these switches."""
         return np.array([self._rank_of[switch] for switch in switches], np.int64)
 
-    def flow_state(self, registers: Sequence[str]) -> dict[str, dict[str, int]]:
+    def flow_state(self) -> dict[str, dict[str, int]]:
         """Return the state of flows that is left in registers of switches and at hosts, by node."""
         names = self._local.network.names
         switches_first = (*self._local.network.pipes, *names[: len(self._local.network.hosts)])
-        return _merged(self._crew.gather(self._local.flow_state(registers)), switches_first)
+        return _merged(self._crew.gather(self._local.flow_state()), switches_first)
 
     def passed_points(self) -> dict[str, Sequence[int]]:
         """Return how often packets have passed each point of the program, by switch."""

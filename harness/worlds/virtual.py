@@ -354,13 +354,12 @@ class VirtualWorld:
     def _residue(self) -> dict[str, int]:
         """Return the flow state left in registers, after all switches have seen the flows' ends."""
         run = self.run_plan
-        registers = run.program_parameters.zero_when_done
-        if not registers:
+        if not run.zero_when_done:
             return {}
         until_ns = self.fabric.now_ns + _MOST_RTTS_TO_END * run.base_rtt_ns()
         while self._whole.is_busy() and self.fabric.now_ns < until_ns:
             self.fabric.run(until_ns=self.fabric.now_ns + run.base_rtt_ns())
-        return {where: n for each in self._whole.flow_state(registers).values() for where, n in each.items()}
+        return {where: n for each in self._whole.flow_state().values() for where, n in each.items()}
 
     def _host_reports(self) -> list[HostReport]:
         """Return the counts of unfinished flows and the bytes on receivers' links."""
@@ -477,11 +476,9 @@ class VirtualWorld:
                     text.write(f"{line}\n")
                     lines.write(f"{members}\n")
         if self._coverage:
-            traced = self.network.pipeline.traced
-            assert traced is not None
             coverage = Coverage()
-            for passed in self._passed_points.values():
-                coverage.add(traced.program.points, passed)
+            for switch, passed in self._passed_points.items():
+                coverage.add(self.network.traced(switch).program.points, passed)
             coverage.save(folder / COVERAGE_FILE)
 
 

@@ -65,7 +65,8 @@ class Waiting:
 
         Dependent flows start after others are done, which slow links between switches delay.
         """
-        begun = [] if self._run.program_parameters.limits_queues else self._begun(flows)
+        limited = all(each.parameters.limits_queues for each in self._run.switch_programs)
+        begun = [] if limited else self._begun(flows)
         if not begun:
             return WaitingPackets(0, 0)
         links = SlowLinks(self._run, self._packet_ns)

@@ -45,7 +45,7 @@ def made(run: Run, **how: Any) -> tuple[Recording, pd.DataFrame, dict[str, Any]]
 
 def test_two_tenants_with_different_protocols_share_a_network() -> None:
     run = planned(OLD)
-    assert run.program.name == "ecn_int"
+    assert run.program_names == "ecn_int"
     recording, flows, summary = made(run)
     assert recording.ended == "done"
     assert recording.conservation["balance"] == 0
@@ -62,8 +62,9 @@ def test_protocols_of_groups_react_by_their_own_signals() -> None:
     run = planned(
         {**OLD, "parameters": {"min_rate_bps": 1e9}}, programs={"ecn": {"kmin_bytes": 1000, "kmax_bytes": 2000}}
     )
-    assert isinstance(run.program_parameters, EcnIntParameters)
-    assert run.program_parameters.kmin_bytes == 1000
+    (of_all,) = run.switch_programs
+    assert isinstance(of_all.parameters, EcnIntParameters)
+    assert of_all.parameters.kmin_bytes == 1000
     protocol, _ = run.group_senders["old"]
     assert protocol.parameters.min_rate_bps == 1e9
     _, flows, _ = made(run)
@@ -114,7 +115,7 @@ def test_a_plan_is_carried_out_elsewhere_and_written_down() -> None:
     (same,) = plan("x", check(parse(dump(resolved(run)))), Path())
     assert same.group_senders["old"][0].resolved() == run.group_senders["old"][0].resolved()
     assert same.group_senders["old"][1].name == "plb"
-    assert same.program.name == run.program.name
+    assert same.program_names == run.program_names
 
 
 @pytest.mark.parametrize(

@@ -113,8 +113,9 @@ def test_groups_are_those_of_the_workload() -> None:
     assert str(Group(257, 0, (1, 2)).address) == "239.0.1.1"
     alone = planned(receivers=1)
     assert alone.groups == ()
-    assert "MULTICAST" not in dict(alone.build.defines)
-    assert dict(planned().build.defines) == {"MULTICAST": "1"}
+    assert "MULTICAST" not in dict(alone.build(alone.switch_programs[0]).defines)
+    run = planned()
+    assert dict(run.build(run.switch_programs[0]).defines) == {"MULTICAST": "1"}
 
 
 def test_a_flow_from_several_hosts_is_refused_when_it_is_planned(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import topologies
 from harness.control import programs
-from harness.control.controller import Program, Settings, switch_view
+from harness.control.controller import Program, Settings, SwitchSetup, switch_view
 from harness.control.pipelines import pipeline
 from harness.control.rerouting import Rerouting, difference
 from harness.measure.recording import Recording
@@ -77,7 +77,8 @@ def test_entries_come_back_to_what_they_were() -> None:
     for name in ("ecn", "trim", "dart"):
         parameters = programs.parameters(name, {})
         program = compiled(name)
-        rerouting = Rerouting(topology, program, parameters, Settings())
+        setups = dict.fromkeys(topology.switch_by_name, SwitchSetup(program, parameters))
+        rerouting = Rerouting(topology, setups, Settings())
         for switch in topology.switches:
             view = switch_view(topology, switch, Settings())
             first = [update for entry in parameters.entries(view) for update in program.updates(entry)]
@@ -96,8 +97,9 @@ def test_entries_come_back_to_what_they_were() -> None:
 
 def compiled(name: str) -> Program:
     run = planned(cc={"ecn": "dcqcn", "trim": "smartt", "dart": "dart"}[name])
-    assert run.program.name == name
-    return pipeline(run.build).program
+    (of_all,) = run.switch_programs
+    assert of_all.name == name
+    return pipeline(run.build(of_all)).program
 
 
 def key(update: Any) -> bytes:

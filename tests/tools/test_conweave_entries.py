@@ -22,12 +22,14 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Topology:
     path = tmp_path_factory.mktemp("network") / "network.toml"
     path.write_text(conweave_leaf.network_file())
     plain = topologies.build("edges", {"file": str(path)})
-    return renumbered(plain, ARCHITECTURES.find("t2na").front_panel, frozenset({16}))
+    panel = ARCHITECTURES.find("t2na").front_panel
+    assert panel is not None
+    return renumbered(plain, dict.fromkeys(plain.switch_by_name, tuple(panel.device_ports({16}))))
 
 
 def entries(network: Topology, leaf: int, **parameters: object) -> tuple[list[Entry], str]:
     """Return the entries of a leaf, and the text of the file among them, which exists while it is yielded."""
-    view = switch_view(network, network.switches[leaf], Settings(loopback_ports=(6, 16)))
+    view = switch_view(network, network.switches[leaf], Settings(), (6, 16))
     found, text = [], ""
     for entry in LeafConweave.model_validate(parameters).entries(view):
         found.append(entry)

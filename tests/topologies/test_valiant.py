@@ -325,7 +325,7 @@ def test_ugal_takes_detours_around_full_queues_alone(tmp_path: Path) -> None:
 
 def test_a_flow_that_ecmp_keeps_on_its_path_has_one_detour(tmp_path: Path) -> None:
     run = adversarial(tmp_path, topology={"routing": "valiant"}, lb="ecmp")
-    assert run.switch_load_balancer.name == "valiant"
+    assert run.switch_programs[0].load_balancer.name == "valiant"
     recording = VirtualWorld(run).run()
     assert recording.ended == "done"
     assert sum(flow.columns["retransmitted"] for flow in recording.flows) == 0  # nothing came out of order

@@ -21,6 +21,7 @@ from topologies.model import Topology
 from topologies.routing import Route
 from topologies.trees import Tree, tree
 
+NO_DSCP = -1  # stands for no DSCP
 DSCP_OF_PRIORITY = 8  # DSCP = 8 x priority, unless a scenario says otherwise
 
 
@@ -158,7 +159,7 @@ class ProgramParameters(Table, ABC):
     @property
     def last_hop_dscp(self) -> int:
         """DSCP of packets that were trimmed on the port to their receiver; -1: no DSCP of their own."""
-        return -1
+        return NO_DSCP
 
     @property
     def equal_priorities(self) -> tuple[int, ...]:

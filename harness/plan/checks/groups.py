@@ -23,8 +23,9 @@ def work(run: Run, traffic: TrafficSummary) -> None:
                 "expected a protocol for flows, or workload 'collectives'"
             )
         return
-    if not run.program.does_the_work_of("collective"):
-        raise UserError(f"program {run.program.name!r}: the workload has collectives; expected 'collective'")
+    for each in run.switch_programs:
+        if not each.program.does_the_work_of("collective"):
+            raise UserError(f"program {each.name!r}: the workload has collectives; expected 'collective'")
     if not in_protocol:
         having = ", ".join(name for name, info in registry.protocols().items() if info.injection is not None)
         raise UserError(f"cc {run.protocol.name!r}: the workload has collectives; expected one of: {having}")
@@ -37,14 +38,16 @@ def collectives(run: Run, traffic: TrafficSummary) -> None:
     """
     if not run.collectives:
         return
-    in_program = run.program_parameters.model_dump().get("answer_priority")
-    for assignment in traffic.assignments.values():
-        in_workload = assignment.config.response_priority
-        if in_program is not None and in_workload != in_program:
-            raise UserError(
-                f"workload.response_priority: should be programs.{run.program.name}.answer_priority, {in_program}, "
-                f"got {in_workload}"
-            )
     settings = Settings(collectives=run.collectives)
-    for switch in run.topology.switches:
-        list(run.program_parameters.entries(switch_view(run.topology, switch, settings)))
+    for each in run.switch_programs:
+        in_program = each.parameters.model_dump().get("answer_priority")
+        for assignment in traffic.assignments.values():
+            in_workload = assignment.config.response_priority
+            if in_program is not None and in_workload != in_program:
+                raise UserError(
+                    f"workload.response_priority: should be programs.{each.name}.answer_priority, {in_program}, "
+                    f"got {in_workload}"
+                )
+        for name in each.switches:
+            switch = run.topology.switch_by_name[name]
+            list(each.parameters.entries(switch_view(run.topology, switch, settings, each.loopback.ports)))

@@ -7,15 +7,18 @@ from p4switch.errors import UserError
 
 
 def lanes(run: Run) -> None:
-    """Check that hosts and switches suit a program's lanes.
+    """Check that hosts and switches suit the programs' lanes, which are the same at all switches.
 
     Raises UserError.
     """
-    scenario = run.scenario
-    lanes = run.program_parameters.equal_priorities
+    every = {each.parameters.equal_priorities: each.name for each in run.switch_programs}
+    if len(every) > 1:
+        told = ", ".join(f"{list(lanes)} of {name!r}" for lanes, name in every.items())
+        raise UserError(f"switches: packets change between the priorities {told}; expected the same at all switches")
+    (lanes,) = every
     if not lanes:
         return
-    key, nic, switch = f"programs.{run.program.name}.lane_priorities", scenario.nic, scenario.switch
+    key, nic, switch = f"programs.{every[lanes]}.lane_priorities", run.scenario.nic, run.scenario.switch
     if lanes[0] != nic.data_priority:
         raise UserError(f"{key}: should begin with nic.data_priority, {nic.data_priority}, got {lanes[0]}")
     if nic.control_priority in lanes:

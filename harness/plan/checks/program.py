@@ -5,29 +5,31 @@ from __future__ import annotations
 from collections import Counter
 
 from harness.control import programs
+from harness.control.programs import Program, ProgramParameters
+from harness.control.programs.base import NO_DSCP
 from harness.plan.run import Run
 from harness.plan.traffic_summary import TrafficSummary
 from host_agents import registry
+from host_agents.registry import Protocol
 from p4switch.errors import UserError
 from p4switch.quantities import doubts
 
 
 def architecture(run: Run) -> None:
-    """Check that the program can be compiled for the architecture that the scenario asks for.
+    """Check that each program can be compiled for the architecture that the scenario asks for.
 
     Raises UserError.
     """
-    wanted, program = run.scenario.switch.architecture, run.program
-    if wanted is None:
-        return
-    balancer = run.switch_load_balancer
-    parts = {f"program {program.name!r}": None if program.outside else program.parameters.architectures}
-    parts[f"load balancer {balancer.name!r}"] = balancer.architectures
-    for part, known in parts.items():
-        if known is not None and wanted not in known:
-            raise UserError(
-                f"switch.architecture: {part} is not written for {wanted!r}; expected {' or '.join(map(repr, known))}"
-            )
+    for each in run.switch_programs:
+        program, balancer = each.program, each.load_balancer
+        parts = {f"program {program.name!r}": None if program.outside else program.parameters.architectures}
+        parts[f"load balancer {balancer.name!r}"] = balancer.architectures
+        for part, known in parts.items():
+            if each.architecture is not None and known is not None and each.architecture not in known:
+                raise UserError(
+                    f"{each.key_of('architecture')}: {part} is not written for {each.architecture!r}; expected "
+                    f"{' or '.join(map(repr, known))}"
+                )
 
 
 def loopback(run: Run) -> None:
@@ -35,16 +37,16 @@ def loopback(run: Run) -> None:
 
     Raises UserError.
     """
-    ports = run.scenario.switch.loopback.ports
-    if twice := [port for port, count in Counter(ports).items() if count > 1]:
-        raise UserError(f"switch.loopback.ports: {twice[0]} is there more than once")
-    for port in ports:
-        for switch in run.topology.switches:
-            if there := run.topology.ports[switch.name].get(port):
-                raise UserError(
-                    f"switch.loopback.ports: port {port} of {switch.name!r} leads to {there.node!r}; expected a port "
-                    "without a link"
-                )
+    for each in run.switch_programs:
+        key, ports = each.key_of("loopback.ports"), each.loopback.ports
+        if twice := [port for port, count in Counter(ports).items() if count > 1]:
+            raise UserError(f"{key}: {twice[0]} is there more than once")
+        for port in ports:
+            for switch in each.switches:
+                if there := run.topology.ports[switch].get(port):
+                    raise UserError(
+                        f"{key}: port {port} of {switch!r} leads to {there.node!r}; expected a port without a link"
+                    )
 
 
 def telemetry(run: Run) -> None:
@@ -71,11 +73,20 @@ def telemetry(run: Run) -> None:
 
 
 def agreement(run: Run) -> None:
-    """Check that protocol and program agree where they have to.
+    """Check that the protocol and each program agree where they have to, and programs in what hosts know of them.
 
     Raises UserError.
     """
-    protocol, program, parameters = run.protocol, run.program, run.program_parameters
+    for each in run.switch_programs:
+        _agreement(run.protocol, each.program, each.parameters)
+    marks = {each.parameters.last_hop_dscp: each.name for each in run.switch_programs}
+    marks.pop(NO_DSCP, None)
+    if len(marks) > 1:
+        told = " and ".join(f"{dscp} by {name!r}" for dscp, name in marks.items())
+        raise UserError(f"switches: trimmed packets have DSCP {told} at their last hop; expected the same")
+
+
+def _agreement(protocol: Protocol, program: Program, parameters: ProgramParameters) -> None:
     theirs, own = protocol.resolved(), parameters.model_dump()
     for key in dict.fromkeys((*protocol.info.agrees, *parameters.agrees)):
         in_protocol, in_program = f"protocols.{protocol.name}.{key}", f"programs.{program.name}.{key}"
@@ -87,13 +98,15 @@ def agreement(run: Run) -> None:
 
 
 def link_rates(run: Run, traffic: TrafficSummary) -> None:
-    """Check that the program supports the link rates; warn of doubtful ones.
+    """Check that each program supports the rates of its switches' links; warn of doubtful ones.
 
     Raises UserError.
     """
     try:
-        for rate_bps in sorted({link.rate_bps for link in run.topology.links}):
-            run.program_parameters.check_link_rate(rate_bps)
+        for each in run.switch_programs:
+            links = (there.rate_bps for switch in each.switches for there in run.topology.ports[switch].values())
+            for rate_bps in sorted(set(links)):
+                each.parameters.check_link_rate(rate_bps)
     except UserError as error:
         raise UserError("; ".join([str(error), *doubts({"topology": run.scenario.topology})])) from None
 
@@ -103,12 +116,12 @@ def time_outs(run: Run, traffic: TrafficSummary) -> None:
 
     Raises UserError.
     """
-    parameters = run.program_parameters
     key = "nic.rto_ns" if run.scenario.nic.rto_base_rtts is None else "nic.rto_base_rtts"
-    for name in parameters.outlast_rto:
-        timeout_ns = getattr(parameters, name)
-        if 0 < timeout_ns < run.rto_ns:
-            raise UserError(
-                f"programs.{run.program.name}.{name}: should be at least the {run.rto_ns} ns of {key}, or 0 for never, "
-                f"got {timeout_ns}"
-            )
+    for each in run.switch_programs:
+        for name in each.parameters.outlast_rto:
+            timeout_ns = getattr(each.parameters, name)
+            if 0 < timeout_ns < run.rto_ns:
+                raise UserError(
+                    f"programs.{each.name}.{name}: should be at least the {run.rto_ns} ns of {key}, or 0 for never, "
+                    f"got {timeout_ns}"
+                )

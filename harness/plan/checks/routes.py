@@ -9,6 +9,7 @@ from harness.control.controller import Settings, switch_view
 from harness.control.lanes import circle
 from harness.control.programs import ProgramParameters
 from harness.plan.run import Run
+from harness.plan.switch_programs import SwitchProgram
 from host_agents.config import SCOPE_QP
 from p4switch.errors import UserError
 from topologies import Topology
@@ -35,48 +36,56 @@ def circles(run: Run) -> None:
     Lanes break cycles with turns from down to up. They do not break cycles of routes alone, nor
     those of deflections between switches of a tier, which are no turns. Raises UserError.
     """
-    parameters = run.program_parameters
-    if not parameters.equal_priorities or not run.scenario.switch.pfc.enabled:
+    every = [each.parameters for each in run.switch_programs]
+    if not every[0].equal_priorities or not run.scenario.switch.pfc.enabled:
         return
-    circle = _circle(run.topology, type(parameters), parameters.model_dump_json())
+    deflecting = any(parameters.free_of_circles for parameters in every)
+    written = tuple(
+        (each.switches, type(each.parameters), each.parameters.model_dump_json()) for each in run.switch_programs
+    )
+    circle = _circle(run.topology, written, every[0].equal_priorities, deflecting)
     if circle:
-        deflected = ", or deflected from them," * parameters.free_of_circles
+        deflected = ", or deflected from them," * deflecting
         raise UserError(
             f"topology {run.topology.name!r}: packets on its routes{deflected} can wait for each other in a circle "
-            f"({' - '.join(circle[:6])}); {run.program.name!r} expects a network without"
+            f"({' - '.join(circle[:6])}); {run.program_names!r} expects a network without"
         )
 
 
 @lru_cache(maxsize=16)
-def _circle(topology: Topology, model: type[ProgramParameters], values: str) -> tuple[str, ...]:
-    """Return switches whose packets can wait for each other, with the parameters given in JSON."""
-    parameters = model.model_validate_json(values)
-    entries = {
-        switch.name: list(parameters.entries(switch_view(topology, switch, Settings()))) for switch in topology.switches
-    }
-    return tuple(circle(topology, entries, parameters.equal_priorities, deflecting=parameters.free_of_circles))
+def _circle(
+    topology: Topology,
+    written: tuple[tuple[tuple[str, ...], type[ProgramParameters], str], ...],
+    lanes: tuple[int, ...],
+    deflecting: bool,
+) -> tuple[str, ...]:
+    """Return switches whose packets can wait for each other.
+
+    `written` has names of switches, with the class and the JSON of their program's parameters.
+    """
+    entries = {}
+    for switches, model, values in written:
+        parameters = model.model_validate_json(values)
+        for name in switches:
+            view = switch_view(topology, topology.switch_by_name[name], Settings())
+            entries[name] = list(parameters.entries(view))
+    return tuple(circle(topology, entries, lanes, deflecting=deflecting))
 
 
 def paths(run: Run) -> None:
-    """Check that the protocol supports the network's paths.
+    """Check that the protocol supports the network's paths, as the switches' load balancers choose among them.
 
     Raises UserError.
     """
-    info, balancer = run.protocol.info, run.switch_load_balancer
-    if balancer.detours and not run.topology.detours:
+    info = run.protocol.info
+    by_packets = [f"lb {run.load_balancing.name!r}"] * run.load_balancing.info.per_packet
+    for each in run.switch_programs:
+        if each.load_balancer.per_packet:
+            by_packets.append(f"{each.key_of('load_balancing')} {each.load_balancer.name!r}")
+    if info.single_path and by_packets:
         raise UserError(
-            f"switch.load_balancing: {balancer.name!r} sends packets through other groups of switches; topology "
-            f"{run.topology.name!r} has none; expected a dragonfly with routing = 'valiant' or 'ugal'"
+            f"{by_packets[0]}: chooses by packets; cc {info.name!r} expects one that keeps a flow on its path"
         )
-    if run.topology.detours and run.program_parameters.equal_priorities:
-        raise UserError(
-            f"topology.routing: {run.program.name!r} knows of routes by the destination alone; expected 'shortest' or "
-            "'minimal'"
-        )
-    if info.single_path and run.per_packet:
-        by_hosts = run.load_balancing.info.per_packet
-        key = f"lb {run.load_balancing.name!r}" if by_hosts else f"switch.load_balancing {balancer.name!r}"
-        raise UserError(f"{key}: chooses by packets; cc {info.name!r} expects one that keeps a flow on its path")
     if info.telemetry and (run.per_packet or run.cc_scope != SCOPE_QP):
         shared = path_ids(run.topology).shared
         if shared is not None:
@@ -90,17 +99,37 @@ def paths(run: Run) -> None:
             f"topology.routing: cc {info.name!r} expects what answers a packet on the same links, and each direction "
             "has detours of its own; expected 'shortest' or 'minimal'"
         )
+    for each in run.switch_programs:
+        _balanced(run, each)
+    longest = len(run.base_rtts_ns) - 1
+    if info.max_switches and longest > info.max_switches:
+        raise UserError(f"cc {info.name!r}: a path over {longest} switches; expected at most {info.max_switches}")
+
+
+def _balanced(run: Run, each: SwitchProgram) -> None:
+    """Check that some switches' program and load balancer suit the protocol and the network's paths.
+
+    Raises UserError.
+    """
+    info, balancer, key = run.protocol.info, each.load_balancer, each.key_of("load_balancing")
+    if balancer.detours and not run.topology.detours:
+        raise UserError(
+            f"{key}: {balancer.name!r} sends packets through other groups of switches; topology "
+            f"{run.topology.name!r} has none; expected a dragonfly with routing = 'valiant' or 'ugal'"
+        )
+    if run.topology.detours and each.parameters.equal_priorities:
+        raise UserError(
+            f"topology.routing: {each.name!r} knows of routes by the destination alone; expected 'shortest' or "
+            "'minimal'"
+        )
     if info.symmetric_paths and not balancer.symmetric and topologies.routing.has_choices(run.topology):
         raise UserError(
-            f"switch.load_balancing: {balancer.name!r} sends what answers a packet over other links; cc {info.name!r} "
-            "expects 'symmetric' on a network with several paths"
+            f"{key}: {balancer.name!r} sends what answers a packet over other links; cc {info.name!r} expects "
+            "'symmetric' on a network with several paths"
         )
     routing = run.topology.routing
     if run.topology.detours and not (balancer.detours and balancer.adaptive == (routing == "ugal")):
         raise UserError(
-            f"switch.load_balancing: {balancer.name!r} does not take the paths of topology.routing = {routing!r}; "
-            f"expected {routing!r}, or another topology.routing"
+            f"{key}: {balancer.name!r} does not take the paths of topology.routing = {routing!r}; expected "
+            f"{routing!r}, or another topology.routing"
         )
-    longest = len(run.base_rtts_ns) - 1
-    if info.max_switches and longest > info.max_switches:
-        raise UserError(f"cc {info.name!r}: a path over {longest} switches; expected at most {info.max_switches}")

@@ -76,8 +76,8 @@ class SwitchProbe(Probe):
         return fnmatchcase(switch, self.switches)
 
     @abstractmethod
-    def read(self, run: Run, client: Client) -> Iterator[Values]:
-        """Yield the rows of one switch, without the columns for time and switch.
+    def read(self, run: Run, switch: str, client: Client) -> Iterator[Values]:
+        """Yield the rows of one switch by name, without the columns for time and switch.
 
         Raises UserError.
         """

@@ -12,6 +12,7 @@ from p4switch.errors import UserError
 
 if TYPE_CHECKING:
     from harness.plan.run import Run
+    from harness.plan.switch_programs import SwitchProgram
     from p4switch.p4runtime.client import Client
 
 
@@ -20,36 +21,57 @@ class CellProbe(SwitchProbe):
 
     indices: list[Index] | None = None  # indices of cells; none: all
 
-    def cells(self, run: Run) -> program_state.CellArray:
-        """Return the array of the probe.
+    def arrays(self, run: Run) -> list[program_state.CellArray]:
+        """Return the array of each program of the selected switches that has it.
 
-        Raises UserError if the run's program does not have it.
+        Raises UserError if none has it.
         """
-        return program_state.find(self.kind, self.reads, compiled(run.build).p4info, run.program.name)
+        covered = [each for each in run.switch_programs if any(map(self.covers, each.switches))]
+        if not covered:
+            raise UserError(f"switches: topology {run.topology.name!r} has no switch {self.switches!r}")
+        found, missing = [], []
+        for each in covered:
+            try:
+                found.append(self._array(run, each))
+            except UserError as error:
+                missing.append(error)
+        if not found:
+            raise missing[0]
+        return found
+
+    def _array(self, run: Run, of: SwitchProgram) -> program_state.CellArray:
+        return program_state.find(self.kind, self.reads, compiled(run.build(of)).p4info, of.name)
 
     @property
     def places(self) -> tuple[str, ...]:
         return ("switch", "index")
 
     def values(self, run: Run) -> tuple[str, ...]:
-        return self.cells(run).values
+        return self.arrays(run)[0].values
 
-    def read(self, run: Run, client: Client) -> Iterator[Values]:
-        return self.read_by(program_state.ByP4Runtime(client), run)
+    def read(self, run: Run, switch: str, client: Client) -> Iterator[Values]:
+        return self.read_by(program_state.ByP4Runtime(client), run, switch)
 
-    def read_by(self, reader: program_state.Reader, run: Run) -> Iterator[Values]:
-        """Yield the rows of one switch through a reader.
+    def read_by(self, reader: program_state.Reader, run: Run, switch: str) -> Iterator[Values]:
+        """Yield the rows of one switch through a reader; none if its program does not have the array.
 
         Raises UserError.
         """
-        return reader.cells(self.cells(run), self.indices)
+        try:
+            array = self._array(run, run.program_of[switch])
+        except UserError:
+            return iter(())
+        return reader.cells(array, self.indices)
 
     def check(self, run: Run) -> None:
-        cells = self.cells(run)
-        if self.indices and (most := max(self.indices)) >= cells.size:
-            raise UserError(f"indices: {cells.kind} {cells.name!r} has {cells.size} cells; there is no {most}")
-        if not any(self.covers(switch.name) for switch in run.topology.switches):
-            raise UserError(f"switches: topology {run.topology.name!r} has no switch {self.switches!r}")
+        arrays = self.arrays(run)
+        for cells in arrays:
+            if self.indices and (most := max(self.indices)) >= cells.size:
+                raise UserError(f"indices: {cells.kind} {cells.name!r} has {cells.size} cells; there is no {most}")
+        if len({cells.values for cells in arrays}) > 1:
+            raise UserError(
+                f"reads: {self.kind} {self.reads!r} counts packets in one program, bytes in another; expected the same"
+            )
 
 
 @register("register")

@@ -33,8 +33,9 @@ class ProgramProbe(SwitchProbe):
     def values(self, run: Run) -> tuple[str, ...]:
         return ("value",)
 
-    def read(self, run: Run, client: Client) -> Iterator[Values]:
-        return (cell for cell in program_state.everything(client, compiled(run.build).p4info) if cell.value)
+    def read(self, run: Run, switch: str, client: Client) -> Iterator[Values]:
+        p4info = compiled(run.build(run.program_of[switch])).p4info
+        return (cell for cell in program_state.everything(client, p4info) if cell.value)
 
     def table(self, run: Run, rows: list[tuple[Any, ...]]) -> pd.DataFrame:
         return super().table(run, rows).astype({"index": "int64", "value": "uint64"})

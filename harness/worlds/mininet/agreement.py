@@ -12,10 +12,10 @@ from typing import Any
 
 import pandas as pd
 
-from harness.control.pipelines import pipeline
 from harness.measure.metrics import flows_table, messages_table
 from harness.measure.recording import Recording
 from harness.plan.run import Run
+from harness.worlds.switch_pipelines import pipelines_of
 from harness.worlds.virtual import VirtualWorld
 
 
@@ -57,5 +57,5 @@ def agreement(run: Run, recording: Recording, compiler: str) -> dict[str, Any] |
         "virtual_ns": model_ns,
         "mininet_ns": real_ns,
         "difference": real_ns / model_ns - 1,
-        "draws": pipeline(run.build, compiler=compiler).draws,
+        "draws": any(pipeline.draws for pipeline in pipelines_of(run, compiler).values()),
     }

@@ -75,7 +75,7 @@ def trimming(run: Run) -> dict[str, dict[int, Trimming]]:
     """Return the trimming of the traffic managers, by switch and port."""
     settings = run.controller_settings()
     return {
-        switch.name: run.program_parameters.trimming_ports(switch_view(run.topology, switch, settings))
+        switch.name: run.program_of[switch.name].parameters.trimming_ports(switch_view(run.topology, switch, settings))
         for switch in run.topology.switches
     }
 

@@ -30,7 +30,7 @@ def require(probes: Sequence[Probe]) -> None:
 
 
 class SwitchReader:
-    """Reader of the run's probes at switches and of the program's counts.
+    """Reader of the run's probes at switches and of their programs' counts.
 
     Switches are given by name and address.
     """
@@ -40,23 +40,28 @@ class SwitchReader:
         run: Run,
         addresses: Mapping[str, tuple[str, int]],
         readings: Readings,
-        program: controller.Program,
+        setups: Mapping[str, controller.SwitchSetup],
         has_registers: bool,
     ) -> None:
-        """Prepare the reader; addresses come with device ids.
+        """Prepare the reader; addresses come with device ids, and setups are by switch.
 
         `has_registers` means that these switches support registers in P4Runtime.
         """
         self._run = run
         self._readings = readings
-        self._accounts = program.accounts
-        self._p4info = program.p4info
-        self._residual = run.program_parameters.zero_when_done if has_registers else ()
+        self._setups = setups
+        self._residual: dict[str, Sequence[str]] = {}  # registers that are 0 when flows have ended, by switch
+        if has_registers:
+            registers = {name: setup.parameters.zero_when_done for name, setup in setups.items()}
+            self._residual = {name: some for name, some in registers.items() if some}
         probes = [probe for probe in run.probes if isinstance(probe, SwitchProbe)]
         self._at_end = [probe for probe in probes if not probe.interval_ns]
         self._over_time = [probe for probe in probes if probe.interval_ns]
-        of_all = bool(self._accounts or self._residual)
-        wanted = [name for name in addresses if of_all or any(probe.covers(name) for probe in probes)]
+        wanted = [
+            name
+            for name in addresses
+            if setups[name].program.accounts or name in self._residual or any(probe.covers(name) for probe in probes)
+        ]
         # Reading does not require to be the primary controller.
         self._clients = {name: GrpcClient(*addresses[name]) for name in wanted}
         self._thread = SwitchThread(self._clients)
@@ -79,11 +84,14 @@ class SwitchReader:
             self._read(probe, end_ns)
 
     def count(self) -> Mapping[program_ledger.Kind, int]:
-        """Return the program's counts by name, at the end of the run.
+        """Return the programs' counts by name, at the end of the run.
 
         Raises UserError.
         """
-        return program_ledger.count(map(program_state.ByP4Runtime, self._clients.values()), self._accounts)
+        return program_ledger.count(
+            (program_state.ByP4Runtime(client), self._setups[name].program.accounts)
+            for name, client in self._clients.items()
+        )
 
     def residue(self, wait_s: float, patience_s: float) -> dict[str, int] | None:
         """Return the flow state left in registers, read every `wait_s` until it is gone or `patience_s` have passed.
@@ -93,9 +101,11 @@ class SwitchReader:
         if not self._residual:
             return None
         end = time.monotonic() + patience_s
-        readers = {name: program_state.ByP4Runtime(client) for name, client in self._clients.items()}
         while True:
-            left = program_state.left_in(readers, self._residual, self._p4info, self._run.program.name)
+            left: dict[str, int] = {}
+            for name, registers in self._residual.items():
+                reader, p4info = program_state.ByP4Runtime(self._clients[name]), self._setups[name].program.p4info
+                left |= program_state.left_in({name: reader}, registers, p4info, self._run.program_of[name].name)
             if not left or time.monotonic() > end:
                 return left
             time.sleep(wait_s)
@@ -117,4 +127,4 @@ class SwitchReader:
     def _read(self, probe: SwitchProbe, time_ns: int) -> None:
         for name, client in self._clients.items():
             if probe.covers(name):
-                self._readings.add(probe, time_ns, name, probe.read(self._run, client))
+                self._readings.add(probe, time_ns, name, probe.read(self._run, name, client))

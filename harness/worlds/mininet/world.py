@@ -17,7 +17,6 @@ import click
 
 from harness import interruption
 from harness.control import controller, pipelines
-from harness.control.pipelines import pipeline
 from harness.control.program_ledger import Kind
 from harness.control.rerouting import Rerouting
 from harness.measure.metrics import rates_table
@@ -41,6 +40,7 @@ from harness.worlds.mininet.switch_kinds import switch_class
 from harness.worlds.mininet.switches import PlannedSwitch, SwitchPlan
 from harness.worlds.mininet.watching import Watcher, watched
 from harness.worlds.session import Session
+from harness.worlds.switch_pipelines import pipelines_of, setups_of
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
 from topologies import Switch
@@ -82,8 +82,10 @@ class MininetWorld:
         """
         if run.scenario.switch.pfc.enabled and run.scenario.switch.pfc.reaction_ns:
             raise UserError("switch.pfc.reaction_ns: the Mininet world has no such delay; expected 0")
-        if run.scenario.switch.loopback.ports:
-            raise UserError("switch.loopback.ports: the Mininet world has no such ports; expected none")
+        for each in run.switch_programs:
+            if each.loopback.ports:
+                key = each.key_of("loopback.ports")
+                raise UserError(f"{key}: the Mininet world has no such ports; expected none")
         probing.require(probes_of(run))
         self.run_plan = run
         self._attempts = _ATTEMPTS if dilation is None and prompt is None else 1
@@ -122,12 +124,13 @@ class MininetWorld:
 
     def _check_architecture(self) -> None:
         wanted, run = self._class.architecture, self.run_plan
-        declared = None if wanted is None else pipelines.architecture(run.build)
-        if declared is not None and declared.name != wanted:
-            raise UserError(
-                f"--switch {self._switch}: it runs programs for {wanted}, and {run.program.source.name} is for "
-                f"{declared.name}; expected --switch builtin"
-            )
+        for each in run.switch_programs if wanted is not None else ():
+            declared = pipelines.architecture(run.build(each))
+            if declared is not None and declared.name != wanted:
+                raise UserError(
+                    f"--switch {self._switch}: it runs programs for {wanted}, and {each.program.source.name} is for "
+                    f"{declared.name}; expected --switch builtin"
+                )
 
     def run(self, progress: Progress | None = None) -> Recording:
         """Build the network, run, and remove it; repeat more slowly if the machine did not keep up.
@@ -170,7 +173,8 @@ class MininetWorld:
         stack: contextlib.ExitStack,
     ) -> Recording:
         run = self.run_plan
-        program = pipeline(run.build, compiler=self._compiler)  # puts into the cache what the switches will load
+        # Puts into the cache what the switches will load.
+        setups = setups_of(run, pipelines_of(run, self._compiler))
         plans = switch_plans(run, self.dilation, folder)
         net = stack.enter_context(network(run, plans, self._class, launcher))
         launcher.wait_ready()
@@ -184,7 +188,7 @@ class MininetWorld:
         stack.callback(coordinator.close)
         for name in names:
             launcher.fork(name, "host", [name, coordinator.address], namespace_pid=net.hosts[name].pid)
-        self._program(net, launcher, program.program)
+        self._program(net, launcher, setups)
         coordinator.accept(self._configurations(net))
         addresses = {name: (switch.address, switch.plan.device_id) for name, switch in net.switches.items()}
         shells = net.shells()
@@ -201,12 +205,10 @@ class MininetWorld:
         before = _counted(net.switches, launcher)  # frames for the verification do not belong to the run
 
         self._readings = Readings()
-        reader = probing.SwitchReader(run, addresses, self._readings, program.program, self._class.has_registers)
+        reader = probing.SwitchReader(run, addresses, self._readings, setups, self._class.has_registers)
         stack.callback(reader.close)
         settings = self._controller_settings(next(iter(plans.values())))
-        rerouter = Rerouter(
-            run, addresses, Rerouting(run.topology, program.program, run.program_parameters, settings)
-        )
+        rerouter = Rerouter(run, addresses, Rerouting(run.topology, setups, settings))
         stack.callback(rerouter.close)
         meter = fidelity.Meter([os.getpid(), *pids])
         epoch_ns = self._epoch_ns(plans)
@@ -256,13 +258,13 @@ class MininetWorld:
     # Set-up
 
     def _epoch_ns(self, plans: dict[str, SwitchPlan]) -> int:
-        """Return model time 0: in the near future, at a multiple of the program's common period.
+        """Return model time 0: in the near future, at a multiple of the programs' common period.
 
         The period is that of the switches' clock. BMv2 has no such clock: it counts from the start
         of its process.
         """
         soon_ns = time.monotonic_ns() + int(_LEAD_S * 1e9)
-        step_ns = self.run_plan.program_parameters.common_period_ns * self.dilation
+        step_ns = self.run_plan.common_period_ns * self.dilation
         origin_ns = next(iter(plans.values())).origin_ns
         return soon_ns + (origin_ns - soon_ns) % step_ns if step_ns else soon_ns
 
@@ -301,15 +303,16 @@ class MininetWorld:
         tick_ns = Fraction(self._class.tick_ns(self.dilation))
         return self.run_plan.controller_settings(self._class.cell_bytes(plan), tick_ns)
 
-    def _program(self, net: Network, launcher: Launcher, program: controller.Program) -> None:
-        """Program every switch with its pipeline and its entries over P4Runtime."""
+    def _program(self, net: Network, launcher: Launcher, setups: Mapping[str, controller.SwitchSetup]) -> None:
+        """Install every switch's pipeline and entries over P4Runtime; `setups` are by switch."""
         run = self.run_plan
 
         def one(switch: Switch, client: GrpcClient) -> None:
             node = net.switches[switch.name]
-            view = controller.switch_view(run.topology, switch, self._controller_settings(node.plan))
+            setup = setups[switch.name]
+            view = setup.view(run.topology, switch, self._controller_settings(node.plan))
             with client:
-                controller.install(client, program, run.program_parameters, view)
+                controller.install(client, setup.program, setup.parameters, view)
             node.configure()
 
         pool = ThreadPoolExecutor(_CONTROLLERS, "controller")

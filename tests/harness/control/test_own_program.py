@@ -229,7 +229,7 @@ def test_a_program_on_the_stages_with_parameters_beside_it(counting: Path) -> No
     # The ports of two senders, and of the receiver, which acknowledges.
     assert counts(one(scenario, "programs.counting.step=10")) == [30, 30, 60]
     run = one(scenario, f"switch.load_balancing={counting / 'first_member.p4'}", "switch.defines.STEP=7")
-    assert dict(run.build.defines) == {"STEP": "7", "LOAD_BALANCER": "first_member"}
+    assert dict(run.build(run.switch_programs[0]).defines) == {"STEP": "7", "LOAD_BALANCER": "first_member"}
     assert counts(run) == [21, 21, 42]
 
 
@@ -237,7 +237,8 @@ def test_the_resolved_scenario_runs_from_another_folder(counting: Path) -> None:
     run = one(scenario_of(counting, "counting.p4"), "programs.counting.step=3", "switch.load_balancing=drill")
     again = check(parse(dump(resolved(run))))
     (rerun,) = plan("again", again, Path("/"))
-    assert (rerun.program, rerun.program_parameters, rerun.build) == (run.program, run.program_parameters, run.build)
+    assert rerun.switch_programs == run.switch_programs
+    assert rerun.build(rerun.switch_programs[0]) == run.build(run.switch_programs[0])
     assert resolved(rerun) == resolved(run)
 
 
@@ -275,12 +276,13 @@ def test_an_extension_is_new_files_and_no_others(tmp_path: Path) -> None:
     runs = planned([str(tmp_path / "quell.toml")], (), {})
     assert [run.protocol.name for run in runs] == ["quell", "dcqcn"]
     for run in runs:
-        types = pipelines.compiled(run.build).json["header_types"]
+        build = run.build(run.switch_programs[0])
+        types = pipelines.compiled(build).json["header_types"]
         (probe,) = (header for header in types if header["name"] == "probe_t")
         assert len(probe["fields"]) == 3
-    made = run.build.include_dirs[-1] / "include" / "packets" / "quell.p4"
+    made = build.include_dirs[-1] / "include" / "packets" / "quell.p4"
     with pytest.raises(UserError, match=r"quell\.p4"):
-        pipelines.compiled(pipelines.Build(runs[0].build.source))
+        pipelines.compiled(pipelines.Build(build.source))
     assert "OPCODE_PROBE" in made.read_text()
 
 

@@ -29,10 +29,10 @@ def planned(cc: str = "dcqcn", **tables: Any) -> Run:
 
 def test_credits_take_the_path_of_data_where_the_scenario_says_nothing_of_it() -> None:
     run = planned("expresspass")
-    assert run.switch_load_balancer.name == "symmetric"
+    assert run.switch_programs[0].load_balancer.name == "symmetric"
     assert resolved(run).switch.load_balancing == "symmetric"
-    assert PortableRun.of(run).run().switch_load_balancer.name == "symmetric"
-    assert planned("dcqcn").switch_load_balancer.name == "ecmp"
+    assert PortableRun.of(run).run().switch_programs[0].load_balancer.name == "symmetric"
+    assert planned("dcqcn").switch_programs[0].load_balancer.name == "ecmp"
     with pytest.raises(UserError, match=r"^switch\.load_balancing: 'ecmp' sends what answers"):
         planned("expresspass", switch={"load_balancing": "ecmp"})
 
@@ -43,7 +43,7 @@ def test_each_protocol_of_a_scenario_has_its_own_need() -> None:
         {"cc": ["dcqcn", "expresspass"], "topology": FAT_TREE, "workload": {"name": "permutation"}},
         Path(),
     )
-    assert [run.switch_load_balancer.name for run in runs] == ["ecmp", "symmetric"]
+    assert [run.switch_programs[0].load_balancer.name for run in runs] == ["ecmp", "symmetric"]
 
 
 @pytest.mark.parametrize("side", ["protocols", "programs"])
@@ -51,7 +51,7 @@ def test_what_both_must_have_follows_the_one_that_is_given(side: str) -> None:
     """`accurate`: hosts and switches have one period."""
     run = planned("accurate", **{side: {"accurate": {"period_ns": 40_000}}})
     assert run.protocol.parameters.period_ns == 40_000
-    assert run.program_parameters.model_dump()["period_ns"] == 40_000
+    assert run.switch_programs[0].parameters.model_dump()["period_ns"] == 40_000
     assert PortableRun.of(run).run().protocol.parameters.period_ns == 40_000
 
 

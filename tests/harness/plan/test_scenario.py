@@ -53,7 +53,7 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
     rerun = plan(name, again, folder)[0]
     assert rerun.traffic().flows == run.traffic().flows
     assert rerun.protocol.resolved() == run.protocol.resolved()
-    assert rerun.program_parameters == run.program_parameters
+    assert rerun.switch_programs == run.switch_programs
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_load_balancing_by_packet_in_the_switch_is_known_to_the_hosts() -> None:
     drill = run("switch.load_balancing=drill")
     assert (drill.reliability, drill.loss_packets) == ("selective-repeat", 0)
     defined = run("switch.load_balancing=drill", "switch.defines.INT_MAX_HOPS=4")
-    assert dict(defined.build.defines) == {"LOAD_BALANCER": "drill", "INT_MAX_HOPS": "4"}
+    assert dict(defined.build(defined.switch_programs[0]).defines) == {"LOAD_BALANCER": "drill", "INT_MAX_HOPS": "4"}
 
 
 def test_overrides_take_toml_values_and_bare_words() -> None:

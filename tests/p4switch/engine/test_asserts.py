@@ -74,8 +74,8 @@ def test_packet_tests_print_what_programs_say(program: Path, capfd: pytest.Captu
 
 def test_a_failed_assert_fails_a_run(tmp_path: Path) -> None:
     (run,) = planned(["incast-star"], ["workload.senders=2", "workload.size_bytes=2000"], {"cc": ["none"]})
-    own = tmp_path / "p4src" / run.program.source.name
-    shutil.copytree(run.program.source.parent, own.parent)
+    own = tmp_path / "p4src" / run.switch_programs[0].program.source.name
+    shutil.copytree(run.switch_programs[0].program.source.parent, own.parent)
     stages = own.parent / "include" / "switch.p4"
     text = stages.read_text()
     found = re.search(r"control \w*Ingress\b.*?apply \{", text, re.DOTALL)

@@ -1,0 +1,76 @@
+"""Switches with programs of their own in Mininet: of two architectures, and two of v1model on each kind of switch."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.control import bmv2_process
+from harness.measure.results import Result, load_all
+from harness.plan.resolve import plan
+from harness.plan.scenario import check
+from harness.worlds.mininet.world import MininetWorld
+from p4switch.errors import UserError
+from tests.e2e.test_chips import EXAMPLE, TWIN
+from tests.mininet.networks import alone, needs_mininet, p4cc
+
+pytestmark = needs_mininet
+TABLES = """\
+cc = "dcqcn"
+topology = { name = "leaf-spine", spines = 1, hosts_per_leaf = 2 }
+workload = { name = "permutation", size_bytes = 20_000 }
+switch.pfc.enabled = false
+nic.rto_ns = 500_000
+"""
+TWIN_SPINE = '[[switches]]\ntier = "spine"\nprogram = "twin.p4"\n'
+
+
+def result(folder: Path, text: str, *options: str) -> Result:
+    (folder / "twin.p4").write_text(TWIN)
+    (folder / "mixed.toml").write_text(text)
+    out = folder / "out"
+    with alone():
+        p4cc("run", str(folder / "mixed.toml"), "--world", "mininet", "--no-report", "--out", str(out), *options)
+    (found,) = load_all(out)
+    assert all(each["holds"] for each in found.summary["checks"])
+    return found
+
+
+def test_a_network_of_two_architectures(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    found = result(tmp_path, f'program = "step.p4"\n{TABLES}\n{TWIN_SPINE}')
+    assert found.summary["program"] == "step, twin"
+    assert found.summary["flows_acknowledged"] == 4
+
+
+def test_two_programs_on_each_kind_of_switch(switch: str, tmp_path: Path) -> None:
+    """A probe reads the counter of the spine's program, which the leaves' program does not have."""
+    probe = 'record.probes = [{ kind = "counter", reads = "marked", name = "marks" }]\n'
+    found = result(tmp_path, f"{probe}{TABLES}\n{TWIN_SPINE}", "--switch", switch)
+    assert found.summary["flows_acknowledged"] == 4
+    assert set(found.table("marks")["switch"]) <= {"spine0"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "options", "error"),
+    [
+        ({"architecture": "tna"}, {"switch": "bmv2"}, r"^--switch bmv2: it runs programs for v1model, and ecn\.p4"),
+        ({"loopback": {"ports": [60]}}, {}, r"^switches\.0\.loopback\.ports: the Mininet world has no such ports"),
+    ],
+)
+def test_what_one_switch_cannot_do_is_refused(
+    monkeypatch: pytest.MonkeyPatch, entry: dict[str, object], options: dict[str, str], error: str
+) -> None:
+    monkeypatch.setattr(bmv2_process, "require", lambda: None)
+    tables = {
+        "cc": "dcqcn",
+        "topology": {"name": "leaf-spine"},
+        "workload": {"name": "permutation"},
+        "switches": [{"tier": "tor", "program": "ecn", **entry}],
+        "switch": {"pfc": {"enabled": False}},
+    }
+    (run,) = plan("x", check(tables), Path())
+    with pytest.raises(UserError, match=error):
+        MininetWorld(run, **options)  # type: ignore[arg-type]
