@@ -6,11 +6,11 @@ CHECKOUT has p4lang/open-p4studio's `pkgsrc`: of it `p4-examples/p4_16_programs`
 `bf-drivers/src/bf_rt` are needed. The tests run unchanged, by their own PTF, library of packets (bf_pktpy) and
 BfRuntime client, each program's on one switch, in a network namespace of its own, and each test in a process of its
 own, so that one that fails does not leave its connection to the next. A v1model program has P4Runtime instead of
-BfRuntime; its client has no election ids. Needs root.
+BfRuntime, as its early client expects. Needs root.
 
-There is no Thrift: the modules that its compiler makes are empty here, and tests that use it fail. Ports are those of a
-program's `ports.json`, or else those that the published scripts use without one. Programs that come with options of
-the closed model have four pipes, of which the options say which lead back to themselves.
+There is no Thrift: the modules that its compiler makes are empty here, and tests that use it fail. Ports are those
+that the published scripts use without a `ports.json`. Programs that come with options of the closed model have the
+ports of that file and four pipes, of which the options say which lead back to themselves.
 
 The packages that the tests need get a virtual environment, made once in FOLDER (`.chip-ptf` by default).
 """
@@ -78,9 +78,9 @@ class Chip:
 
 
 _TNA = Chip("tna", "tofino", 0, 64)
-_CHIPS = {"t2na": Chip("t2na", "tofino2", 8, 2), "p4rt": Chip("v1model", "tofino", 0, 64)}
-_PIPES = {"tna_port_metadata": 2}
-"""Numbers of pipes that tests need; by default there is 1. This one draws 100 ports, and a pipe has fewer."""
+_CHIPS = {"t2na": Chip("t2na", "tofino2", 8, 2), "p4rt": Chip("v1model", "tofino", 1, 64)}  # P4Runtime has no port 0
+_PIPES = {"tna_meter_bytecount_adjust": 2, "tna_port_metadata": 2, "tna_pvs": 2}
+"""Numbers of pipes that tests need, because they write to pipe 1 or draw 100 ports; by default there is 1."""
 _MAX_PORTS = 17
 _CPU_PAIR = 125
 _CHANNELS = 4  # ports of a connector
@@ -103,7 +103,7 @@ class Suite:
     def pairs(self) -> dict[int, int]:
         """Return the veth pair of each port."""
         own = self.folder / "ports.json"
-        if own.is_file():
+        if self.looped_pipes():
             return {port["device_port"]: port["veth1"] // 2 for port in json.loads(own.read_bytes())["PortToVeth"]}
         return {**{self.chip.first_port + n: n for n in range(_MAX_PORTS)}, self.chip.cpu_port: _CPU_PAIR}
 
@@ -207,7 +207,7 @@ def _write_config(suite: Suite, folder: Path) -> None:
 def _switch_command(suite: Suite, pairs: Mapping[int, int]) -> list[str]:
     servers = ["--bfrt", str(_BFRT_PORT)]
     if suite.chip.arch == "v1model":
-        servers = ["--grpc-server-addr", f"127.0.0.1:{_P4RUNTIME_PORT}", "--zero-election-id"]
+        servers = ["--grpc-server-addr", f"127.0.0.1:{_P4RUNTIME_PORT}", "--early-p4runtime"]
     return [
         str(Path(sys.executable).with_name("p4cc")), "switch", *map(str, suite.programs), *_compile_options(suite),
         *servers, "--pipes", str(suite.pipes), *(f"--loopback-pipe={pipe}" for pipe in suite.looped_pipes()),

@@ -73,6 +73,9 @@ class PacketPath:
     `watcher` is the one of `controls`, which a program may lack, that runs when a queue has changed. It finds the bytes
     of the packet header that `watched` names, which has that many bytes; C writes them by set_watched(p, bytes).
 
+    A header that becomes valid has the values that were assigned to its fields before if the path `keeps_fields`, and
+    zeros otherwise.
+
     `in_front` maps each parser that finds bytes in front of a frame to their number.
 
     `drop_port` is the port to which the architecture sends packets to drop them. A path that is `named` is never chosen
@@ -91,6 +94,7 @@ class PacketPath:
     port: str = ""
     named: bool = False
     deflects: bool = False
+    keeps_fields: bool = False
     watcher: str = ""
     watched: tuple[str, int] = ("", 0)
     in_front: Mapping[str, int] = field(default_factory=dict)

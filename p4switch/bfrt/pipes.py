@@ -122,7 +122,7 @@ class Parts:
     def concerned(self, parts: Sequence[Part], entity: Message, target: Message) -> list[Part]:
         """Return those of `parts` that an entity in a request for `target` concerns.
 
-        An attribute concerns all pipes that have its table, and fixed tables are those of all programs.
+        Fixed tables are those of all programs.
 
         Raises P4RuntimeError: INVALID_ARGUMENT if the target's pipe does not have the table, NOT_FOUND if none has it.
         """
@@ -133,10 +133,10 @@ class Parts:
             target = entity.table_entry.entry_tgt
         if not having:
             return [parts[0]]  # whose tables tell what is wrong
-        if kind == "table_attribute" or target.pipe_id == ALL_PIPES:
+        if target.pipe_id == ALL_PIPES:
             return having
         table = having[0].tables.table(ident)
-        scope = table.scope(target.pipe_id)
+        scope = [target.pipe_id] if kind == "table_attribute" else table.scope(target.pipe_id)
         found = [part for part in having if part.number in scope]
         if not found:
             invalid(f"{table.name}: pipe {target.pipe_id} runs another pipeline")

@@ -85,8 +85,8 @@ class _PortOrAddress(_Address):
               help="How frames are sent: by AF_PACKET, by AF_XDP, or by AF_XDP where the system has it.")
 @click.option("--grpc-server-addr", type=_Address(), default="127.0.0.1:9559", show_default=True)
 @click.option("--bfrt", type=_PortOrAddress(), help="Where a BfRuntime server listens, for a TNA or T2NA program.")
-@click.option("--zero-election-id", is_flag=True,
-              help="P4Runtime: a controller without an election id has the id 0, and may be primary.")
+@click.option("--early-p4runtime", "early", is_flag=True,
+              help="For P4Runtime controllers without election ids, which expect byte strings as wide as their fields.")
 @click.option("--pipes", type=click.IntRange(1), metavar="N",
               help="Number of a chip's pipes, of 128 ports each; default: one for each pipeline of the programs.")
 @click.option("--loopback-pipe", "looped", type=click.IntRange(0), multiple=True, metavar="N",
@@ -125,7 +125,7 @@ def command(
     send: str,
     grpc_server_addr: str,
     bfrt: str | None,
-    zero_election_id: bool,
+    early: bool,
     pipes: int | None,
     looped: tuple[int, ...],
     cpu_port: int | None,
@@ -180,7 +180,7 @@ def command(
     process = SwitchProcess(
         dict(interfaces), device_id=device_id, cpu_port=cpu_port, address=grpc_server_addr, bfrt_address=bfrt,
         traffic=settings, seed=seed, drop_port=drop_port, stats_file=stats, changes_file=changes, send=send,
-        zero_election_id=zero_election_id, trace=trace if listeners else None,
+        early=early, trace=trace if listeners else None,
     )
     if program is not None and program.suffix == ".p4":
         process.load_sources(programs, include, define, arch, pipes, looped)

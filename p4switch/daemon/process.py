@@ -65,15 +65,14 @@ class SwitchProcess:
         stats_file: Path | None = None,
         changes_file: Path | None = None,
         send: str = "auto",
-        zero_election_id: bool = False,
+        early: bool = False,
         trace: Callable[[Event], object] | None = None,
     ) -> None:
         """Create the process.
 
         Packets that are sent to `drop_port` are dropped; by default that is the port of the program's architecture.
         `trace` receives the events of each packet; pipelines that report them are slower. At `bfrt_address` there is
-        also a BfRuntime server for the initial program. With `zero_election_id`, P4Runtime's controllers without an
-        election id have the id 0, so they may be primary.
+        also a BfRuntime server for the initial program. `early` is that of `P4RuntimeServer`.
         """
         if stats_file is not None:
             check_writable(stats_file, "--stats")
@@ -103,7 +102,7 @@ class SwitchProcess:
         self._add_pipe()
         self.server = P4RuntimeServer(
             self.devices[0], address, None if cpu_port is None else lambda frame: self.live.inject(cpu_port, frame),
-            zero_election_id=zero_election_id,
+            early=early,
         )
         self._bfrt_address = bfrt_address
         self.bfrt: BfRuntimeServer | None = None

@@ -251,7 +251,8 @@ class Statements(ir.OperationVisitor[None]):
         if ref.metadata:
             return
         with self.em.when(f"!{ref.valid}"):
-            self.em.do(f"memset({ref.base}, 0, {ref.type.nbytes})")
+            if not self.program.path.keeps_fields:
+                self.em.do(f"memset({ref.base}, 0, {ref.type.nbytes})")
             if ref.type.varbit:
                 self.em.do(f"p->varbytes[{ref.slot}] = 0")
             ref.set_valid(self.em)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, NoReturn
 
 import grpc
@@ -15,6 +15,7 @@ from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.grpc_host import GrpcHost
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
+from p4switch.p4runtime.padded import Padder
 
 _LOG = logging.getLogger(__name__)
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -27,7 +28,8 @@ class P4RuntimeServer:
     """Serves `device` at `address`. `packet_out` takes the frames that controllers want put into the CPU port.
 
     `address` is HOST:PORT (port 0: any free one, see `port`). There is no TLS: every client that reaches the address is
-    served. With `zero_election_id`, controllers without an election id have the id 0, so they may be primary.
+    served. It is `early` for controllers of early versions of P4Runtime: they need no election id to be primary, and
+    what they read has byte strings of the width of their fields.
     """
 
     def __init__(
@@ -36,15 +38,16 @@ class P4RuntimeServer:
         address: str,
         packet_out: Callable[[bytes], None] | None = None,
         *,
-        zero_election_id: bool = False,
+        early: bool = False,
     ) -> None:
         self._device = device
         self._packet_out = packet_out
-        self._arbitration = Arbitration(device.device_id, zero_election_id=zero_election_id)
+        self._arbitration = Arbitration(device.device_id, zero_election_id=early)
         # Held while a primary writes, so that a replaced primary finishes before the next one begins.
         self._lock = threading.RLock()
         self._host = GrpcHost(address, "p4runtime", "--grpc-server-addr", self._handlers)
         self._streams = 0
+        self._early = early
 
     @property
     def port(self) -> int:
@@ -115,10 +118,19 @@ class P4RuntimeServer:
     async def _read(self, request: Message, context: Any) -> AsyncIterator[Message]:
         responses = self._device.read(request)
         try:
-            while (response := await self._host.work(next, responses, None)) is not None:
+            while (response := await self._host.work(self._next, responses)) is not None:
                 yield response
         except P4RuntimeError as error:
             await abort(context, error)
+
+    def _next(self, responses: Iterator[Message]) -> Message | None:
+        """Return the next response to a read, or None after the last one."""
+        response = next(responses, None)
+        if self._early and response is not None:
+            padder = Padder(self._device.look(lambda state: state.pipeline.p4info))
+            for entity in response.entities:
+                padder.pad(entity)
+        return response
 
     # -- streams ----------------------------------------------------------------------------------------------------
 

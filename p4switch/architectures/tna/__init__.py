@@ -81,6 +81,7 @@ def packet_path(
         drop_port=DROP_PORT,
         named=True,
         deflects=True,
+        keeps_fields=True,
         watcher="ghost" if ghost else "",
         watched=(ghost, 4),
         in_front=dict(zip(("ingress_parser", "egress_parser"), fronts, strict=True)),

@@ -419,3 +419,19 @@ def _ended(before: set[threading.Thread]) -> None:
     for thread in set(threading.enumerate()) - before:
         thread.join(30)
         assert not thread.is_alive(), thread.name
+
+
+def test_early_controllers_read_byte_strings_as_wide_as_fields(blank: Bench) -> None:
+    server = P4RuntimeServer(blank.device, "127.0.0.1:0", early=True)
+    server.start()
+    client = GrpcClient(f"127.0.0.1:{server.port}", 1, election_id=0, timeout_s=5)
+    try:
+        client.open()
+        client.set_pipeline(everything.p4info(), everything.device_config())
+        given = blank.controller.entry("lpm_one", {"l": (10, 32)}, ("drop",))
+        client.write([Update(type=INSERT, entity=wrap(given))])
+        (found,) = client.read([wrap(blank.controller.entry("lpm_one"))])
+        assert found.table_entry.match[0].lpm.value == bytes([0, 0, 0, 10])
+    finally:
+        client.close()
+        server.stop()
