@@ -94,7 +94,8 @@ P4_UNUSED static uint32_t p4_csum_without(uint32_t sum, const uint8_t *front, ui
     return sum;
 }
 
-/* A hash that the control plane has configured, of the fields in `fields`: see the cell of `Hash`. */
+/* A hash that the control plane has configured, of the `fields_len` bytes in `fields`: see the cell of `Hash`.
+ * Slices outside of the fields or of the input, and those beyond `most`, are ignored. */
 enum { P4_HASH_BYTES = 8192 };
 P4_UNUSED static uint64_t p4_hash_of(const uint8_t *in, size_t n, int identity, uint32_t width, int reflected,
                                      uint64_t polynomial, uint64_t initial)
@@ -121,17 +122,21 @@ P4_UNUSED static uint64_t p4_low_bits(uint64_t value, uint32_t width)
     return width < 64 ? value & (((uint64_t)1 << width) - 1) : value;
 }
 
-P4_UNUSED static uint64_t p4_configured_hash(const uint8_t *fields, const uint64_t *slices, uint32_t count,
-                                             uint32_t bits, int identity, uint32_t width, int reflected,
-                                             uint64_t polynomial, uint64_t initial, uint64_t final, int msb,
-                                             int extend, uint32_t rotate, uint32_t result_bits)
+P4_UNUSED static uint64_t p4_configured_hash(const uint8_t *fields, size_t fields_len, const uint64_t *slices,
+                                             uint32_t most, uint32_t count, uint32_t bits, int identity,
+                                             uint32_t width, int reflected, uint64_t polynomial, uint64_t initial,
+                                             uint64_t final, int msb, int extend, uint32_t rotate,
+                                             uint32_t result_bits)
 {
     uint8_t in[P4_HASH_BYTES];
     const uint32_t n = (bits + 7) / 8, skew = 8 * n - bits; /* zeros in front */
+    const uint32_t least = identity ? 1 : 8;
+    width = width < least ? least : width > 64 ? 64 : width;
     memset(in, 0, n);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && i < most; i++) {
         uint32_t from = slices[i] & 0xffff, to = skew + (uint32_t)(slices[i] >> 16 & 0xffff);
-        for (uint32_t left = slices[i] >> 32 & 0xffff; left; left--, from++, to++)
+        uint32_t left = slices[i] >> 32 & 0xffff;
+        for (; left && from < 8 * fields_len && to < 8 * n; left--, from++, to++)
             in[to / 8] ^= (uint8_t)((fields[from / 8] >> (7 - from % 8) & 1) << (7 - to % 8));
     }
     uint64_t value = p4_low_bits(p4_hash_of(in, n, identity, width, reflected, polynomial, initial) ^ final, width);
@@ -144,7 +149,9 @@ P4_UNUSED static uint64_t p4_configured_hash(const uint8_t *fields, const uint64
     rotate %= result_bits;
     return rotate ? p4_low_bits(value << rotate | value >> (result_bits - rotate), result_bits) : value;
 }
+/* `fields` is an array. */
 #define P4_CONFIGURED_HASH(cell, fields, result_bits)                                                                 \
-    p4_configured_hash(fields, (cell).slices, (cell).count, (cell).bits, (cell).identity, (cell).width,               \
-                       (cell).reflected, (cell).polynomial, (cell).initial, (cell).final, (cell).msb,                 \
-                       (cell).extend, (cell).rotate, result_bits)
+    p4_configured_hash(fields, sizeof(fields), (cell).slices, sizeof((cell).slices) / sizeof((cell).slices[0]),       \
+                       (cell).count, (cell).bits, (cell).identity, (cell).width, (cell).reflected,                    \
+                       (cell).polynomial, (cell).initial, (cell).final, (cell).msb, (cell).extend, (cell).rotate,     \
+                       result_bits)
