@@ -8,8 +8,8 @@
 // last_departure has the time at which each queue was served last.
 //
 // BMv2 runs ingress and egress in threads, so an update may be lost there; the same rule repairs
-// that. Ingress and egress of hardware share no registers: a traffic manager that shows its queues
-// to ingress (Tofino 2) replaces this file.
+// that. Ingress and egress of hardware share no registers. Where a traffic manager shows its queues
+// to ingress (include/tofino/trimming.p4), this file is not needed.
 #ifndef P4CC_QUEUE_BYTES_P4
 #define P4CC_QUEUE_BYTES_P4
 

@@ -20,6 +20,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "tofino"
 CHIPS = ("tna", "t2na")
 STAR = ("incast-star", "--set", "workload.size_bytes=300000")
 STEP = ("--set", "programs.ecn.kmin_bytes=100000", "--set", "programs.ecn.kmax_bytes=100000")
+T2NA_TRIMS = ("--cc", "eqds", "--set", "switch.architecture=t2na")
 TWIN = """\
 #include "include/prelude.p4"
 struct headers_t { ethernet_t ethernet; ipv4_t ipv4; udp_t udp; bth_t bth; }
@@ -126,6 +127,19 @@ def test_flows_are_the_same_in_both_forms_of_a_program(chip: str, protocol: tupl
     assert chips.summary["packets_sent"] == plain.summary["packets_sent"] > 0
 
 
+def test_trimming_is_the_same_in_both_forms() -> None:
+    """Check with limits of whole packets, no lot and cells of a byte, so that both forms know depths to the byte."""
+    exact = [
+        "trim_from_fraction=1", "queue_bytes=42320", "header_queue_bytes=64000", "kmin_fraction=1", "kmax_fraction=1"
+    ]  # fmt: skip
+    chosen = [part for each in exact for part in ("--set", f"programs.trim.{each}")]
+    chosen += ["--set", "switch.cell_bytes=1", "--cc", "eqds"]
+    plain = one(*STAR, *chosen)
+    chips = one(*STAR, *chosen, "--set", "switch.architecture=t2na")
+    pd.testing.assert_frame_equal(chips.flows, plain.flows)
+    assert plain.summary["retransmitted"] > 500
+
+
 def test_marking_by_lot_is_as_likely_in_both_forms() -> None:
     """The marks of both forms are binomial draws over all packets: they differ by five standard deviations at most."""
     thresholds = ("--set", "programs.ecn.kmin_bytes=1", "--set", "programs.ecn.kmax_bytes=8000000")
@@ -206,7 +220,14 @@ def test_a_trace_has_both_parsers_and_what_the_traffic_manager_did(tmp_path: Pat
 @pytest.mark.parametrize(
     ("settings", "error"),
     [
-        (["--cc", "smartt"], "switch.architecture: program 'trim' is not written for 'tna'; expected 'v1model'"),
+        (
+            ["--cc", "smartt"],
+            "switch.architecture: program 'trim' is not written for 'tna'; expected 'v1model' or 't2na'",
+        ),
+        (
+            [*T2NA_TRIMS, "--set", "programs.trim.trimmed_by=traffic-manager"],
+            "programs.trim.trimmed_by: T2NA's traffic manager does not trim; expected 'program'",
+        ),
         (
             ["--set", "switch.load_balancing=drill"],
             "switch.architecture: load balancer 'drill' is not written for 'tna'; expected 'v1model'",

@@ -135,6 +135,12 @@ class TnaRig(BuiltinRig):
     architecture = "tna"
 
 
+class T2naRig(BuiltinRig):
+    """The built-in switch with the program as it is written for T2NA."""
+
+    architecture = "t2na"
+
+
 class Bmv2Rig(Rig):
     """simple_switch, programmed through simple_switch_CLI. Everything is sent in one `run`.
 
@@ -367,6 +373,7 @@ def tables_of(rig: type[Rig], program: str, load_balancer: str, **defines: str) 
 RIGS: dict[str, type[BuiltinRig] | type[Bmv2Rig]] = {
     "builtin": BuiltinRig,
     "tna": TnaRig,
+    "t2na": T2naRig,
     "bmv2": Bmv2Rig,
     "p4c": P4cRig,
     "p4c-bmv2": P4cBmv2Rig,

@@ -19,6 +19,7 @@ from p4switch.traffic.settings import Trimming
 Priority = Annotated[int, Field(ge=0, le=7)]
 Fraction01 = Annotated[float, Field(ge=0, le=1)]
 
+LIMITS_IN_CELLS = "queue_limit_cells"  # table with the queue limits where the program reads queue depths in cells
 MIN_TRIM_SIZE_BYTES = 54  # Ethernet, IPv4, UDP and BTH: a receiver needs these to identify the packet
 
 
@@ -48,6 +49,7 @@ class TrimParameters(ProgramParameters):
     and its thresholds are SMaRTT's: one BDP, 20% and 80% of it.
     """
 
+    architectures: ClassVar[tuple[str, ...]] = ("v1model", "t2na")
     contains: ClassVar[tuple[str, ...]] = ("ecn",)
     limits_queues: ClassVar[bool] = True
 
@@ -100,6 +102,8 @@ class TrimParameters(ProgramParameters):
         return self
 
     def entries(self, switch: SwitchView) -> list[Entry]:
+        if self.trimmed_by == "traffic-manager" and LIMITS_IN_CELLS in switch.tables:
+            raise UserError("programs.trim.trimmed_by: T2NA's traffic manager does not trim; expected 'program'")
         self._check_dscp("trim_dscp", self.trim_dscp, switch)
         if self.trim_last_hop_dscp is not None:
             self._check_dscp("trim_last_hop_dscp", self.trim_last_hop_dscp, switch)
@@ -182,24 +186,35 @@ class TrimParameters(ProgramParameters):
         both_bytes = queues.data_bytes + queues.header_bytes
         drain_ns = self.stale_drain_times * both_bytes * 8 * 10**9 / switch.port_rates_bps[port]
         drain_ticks = max(1, round(drain_ns / switch.tick_ns))
-        headers = Action("drop_when_full", {"limit_bytes": queues.header_bytes, "drain_ticks": drain_ticks})
-        data = Action("drop_when_full", {"limit_bytes": queues.data_bytes, "drain_ticks": drain_ticks})
+        spread_bytes = round(queues.data_bytes * (1 - self.trim_from_fraction))
+        table, unit, unit_bytes, spread = "queue_limit", "bytes", 1, spread_bytes
+        if LIMITS_IN_CELLS in switch.tables:
+            table, unit, unit_bytes = LIMITS_IN_CELLS, "cells", switch.cell_bytes
+            spread = _mask(spread_bytes // unit_bytes)
+        limit, trim_limit = queues.data_bytes // unit_bytes, queues.header_bytes // unit_bytes
+        headers = Action("drop_when_full", {f"limit_{unit}": trim_limit, "drain_ticks": drain_ticks})
+        data = Action("drop_when_full", {f"limit_{unit}": limit, "drain_ticks": drain_ticks})
         if self.trimming:
             data = Action(
                 "trim_when_full",
                 {
-                    "limit_bytes": queues.data_bytes,
-                    "spread_bytes": round(queues.data_bytes * (1 - self.trim_from_fraction)),
+                    f"limit_{unit}": limit,
+                    f"spread_{unit}": spread,
                     "trim_size_bytes": self.trim_size_bytes,
                     "trim_dscp": queues.dscp,
                     "trim_priority": self.trim_priority,
-                    "trim_limit_bytes": queues.header_bytes,
+                    f"trim_limit_{unit}": trim_limit,
                     "drain_ticks": drain_ticks,
                 },
             )
         actions = dict.fromkeys(self.data_priorities, data)
         actions[self.trim_priority] = headers
         return [
-            TableEntry("queue_limit", {"port": Exact(port), "priority": Exact(priority)}, action)
+            TableEntry(table, {"port": Exact(port), "priority": Exact(priority)}, action)
             for priority, action in sorted(actions.items())
         ]
+
+
+def _mask(most: int) -> int:
+    """Return the largest number of ones in a row, from bit 0 on, that is at most `most`."""
+    return (1 << (most + 1).bit_length() - 1) - 1

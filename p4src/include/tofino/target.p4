@@ -27,6 +27,9 @@ struct standard_metadata_t {
     bit<48> egress_global_timestamp;
     bit<1>  checksum_error;
     bit<1>  malformed;
+#if __TARGET_TOFINO__ == 2
+    bit<16> truncated_bytes;  // to which ingress cuts the packet; 0: not at all
+#endif
 }
 
 void mark_to_drop(inout standard_metadata_t standard_metadata) {
