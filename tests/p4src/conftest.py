@@ -69,7 +69,7 @@ def _made(name: str, kind: type[_R]) -> Iterator[Callable[..., _R]]:
         ):
             if None not in (kind.architecture, known) and kind.architecture not in known:
                 pytest.skip(f"{part} is not written for {kind.architecture}")
-        view = replace(view, tables=tables_of(kind, program, load_balancer, **defines))
+        view = replace(kind.device_view(view), tables=tables_of(kind, program, load_balancer, **defines))
         entries = [*programs.parameters(program, parameters or {}).entries(view), *(more or [])]
         made.append(kind(program, entries, load_balancer, **defines))  # as all rigs are made
         return made[-1]

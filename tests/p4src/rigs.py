@@ -17,7 +17,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from scapy.utils import RawPcapReader, RawPcapWriter
 
 from harness.control import controller, load_balancing, pipelines, programs
+from harness.control.programs import SwitchView
 from harness.control.programs.entries import (
     Action,
     DefaultAction,
@@ -37,6 +38,7 @@ from harness.control.programs.entries import (
     TableEntry,
 )
 from p4switch import processes
+from p4switch.architectures.architecture import ARCHITECTURES
 from p4switch.compiler import Compiled
 from p4switch.coverage import collector
 from p4switch.logged_process import LoggedProcess
@@ -44,6 +46,7 @@ from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
 from p4switch.stf.bmv2_rig import files_command
 from p4switch.tcp_ports import await_listener, free_port
+from topologies.model import renumbered
 
 if TYPE_CHECKING:
     from p4switch.engine import Switch
@@ -60,11 +63,35 @@ class Sent:
 
 Received = dict[int, list[bytes]]
 
+MAX_PORTS = 512  # cells of a counter with one for each port
+
 
 class Rig(ABC):
+    """A switch whose ports count from 1, as on the front panel of a chip."""
+
     sets_clock: bool
     architecture: str | None = None
     """Of the program; None: that of its main."""
+
+    @classmethod
+    def device_port(cls, port: int) -> int:
+        """Return the program's number of a port of the front panel."""
+        panel = None if cls.architecture is None else ARCHITECTURES.find(cls.architecture).front_panel
+        return port if panel is None else panel.device_ports()[port - 1]
+
+    @classmethod
+    def device_view(cls, view: SwitchView) -> SwitchView:
+        """Return a view with the program's numbers of ports."""
+        if cls.architecture is None:
+            return view
+        number = cls.device_port
+        return replace(
+            view,
+            port_rates_bps={number(port): rate_bps for port, rate_bps in view.port_rates_bps.items()},
+            routes=[replace(route, ports=tuple(map(number, route.ports))) for route in view.routes],
+            neighbours={number(port): there for port, there in view.neighbours.items()},
+            network=view.network and renumbered(view.network, ARCHITECTURES.find(cls.architecture).front_panel),
+        )
 
     def __enter__(self) -> Rig:
         return self
@@ -107,20 +134,23 @@ class BuiltinRig(Rig):
         what = build_of(program, load_balancer, self.architecture, **defines)
         built, self.switch = builtin(what, self.compiler)
         controller.program_switch(LocalClient(Device(lambda _: self.switch)), built.program, entries)
-        self._counters = {c.preamble.alias: c.preamble.name for c in built.program.p4info.counters}
+        self._counters = {c.preamble.alias: c for c in built.program.p4info.counters}
+        self._panel_ports = {self.device_port(port): port for port in range(1, 33)}
 
     def run(self, packets: Iterable[Sent]) -> Received:
         received: Received = defaultdict(list)
         for packet in packets:
-            for port, frame in self.switch.process(packet.port, packet.frame, packet.now):
-                received[port].append(frame)
+            for port, frame in self.switch.process(self.device_port(packet.port), packet.frame, packet.now):
+                received[self._panel_ports[port]].append(frame)
             for _, text in self.switch.said()[0]:
                 print(text)  # pytest shows it where a test fails
             assert self.switch.failed_assert is None, self.switch.failed_assert
         return received
 
     def counter(self, name: str, index: int) -> int:
-        return self.switch.counter_read(self._counters[name], index)[0]
+        counter = self._counters[name]
+        cell = self.device_port(index) if counter.size == MAX_PORTS else index
+        return self.switch.counter_read(counter.preamble.name, cell)[0]
 
 
 class P4cRig(BuiltinRig):
