@@ -12,13 +12,13 @@ import networkx as nx
 
 from p4switch import ir
 from p4switch.compiler.frontend import parse_and_check
-from p4switch.compiler.midend.whole import Lowered
+from p4switch.compiler.midend.whole import Lowered, error_at
 from p4switch.compiler.passes import lowered
 from p4switch.compiler.source import Location
 from p4switch.fit import resources
 from p4switch.fit.dependencies import LATER, dependency_graph
 from p4switch.fit.flow import COMPARISONS, SUMS, Pipeline, Vertex, pipelines, reachable
-from p4switch.fit.placement import Demand, ImpossibleError, Placement, place
+from p4switch.fit.placement import Demand, ImpossibleError, Placement, heights, place
 from p4switch.fit.resources import ParserNeeds, PhvNeeds
 from p4switch.fit.target import Target
 from p4switch.interpreter import deep_recursion
@@ -102,6 +102,7 @@ class Program:
         self._package = type(lowered.package)
         self.phv = resources.phv_needs(self.ir, self.pipelines, parsers, self._package)
         self.copies = resources.copies(self.pipelines, self._package)
+        self._wanted = _wanted_stages(lowered)
         self._slices: dict[str, set[Vertex]] = {}
         flow: nx.DiGraph[Vertex] = nx.DiGraph()
         flow.add_nodes_from(self.graph)
@@ -225,8 +226,12 @@ class Program:
         graph, placement = self.graph, None
         if target.sram is not None:
             graph, demands = self._merged(demands, findings, target)
+            capacity = self._capacity(target) if target.stages is not None else {}
+            wanted = {} if target.stages is None else self._wanted_in(graph)
+            first, _ = heights(graph, demands, capacity, {})
+            findings += [self._too_early(v, stage, first[v]) for v, stage in wanted.items() if stage < first[v]]
             try:
-                placement = place(graph, demands, self._capacity(target) if target.stages is not None else {})
+                placement = place(graph, demands, capacity, wanted)
             except ImpossibleError as error:
                 findings.append(self._too_large(error, target))
         findings += self._stage_findings(placement, memory, target)
@@ -430,6 +435,14 @@ class Program:
 
         return graph, {v: Demand(fixed(v), dict(joined[v])) for v in graph}
 
+    def _wanted_in(self, graph: nx.DiGraph[Vertex]) -> dict[Vertex, int]:
+        """Return the stages that the program asks for by `@stage`, by vertices of the graph."""
+        return {v: self._wanted[v.table] for v in graph if v.table is not None and v.table in self._wanted}
+
+    def _too_early(self, v: Vertex, wanted: int, possible: int) -> Finding:
+        lacks = f"'{v.name}' is wanted in stage {wanted}, but depends on what is known in stage {possible}"
+        return self._finding("stage-pragma", v.span, lacks, f"ask for stage {possible} or a later one")
+
     def _capacity(self, target: Target) -> dict[str, int]:
         capacity = {k: n for k, n in target.stage.model_dump().items() if n is not None}
         if target.sram is not None:
@@ -472,6 +485,23 @@ class Program:
         assert first is not None
         assert last is not None
         return f", from {Path(first.file).name}:{first.line} to {Path(last.file).name}:{last.line}"
+
+
+def _wanted_stages(lowered: Lowered) -> dict[ir.Table, int]:
+    """Return the stages that tables ask for by `@stage(stage)` or `@stage(stage, entries)`, the first one of each.
+
+    Raises CompileError for an annotation without a stage.
+    """
+    wanted: dict[ir.Table, int] = {}
+    for table in lowered.tables:
+        for annotation in table.decl.annotations:
+            if annotation.name != "stage":
+                continue
+            number = annotation.tokens[0] if annotation.tokens else ""
+            if not number.isdecimal():
+                raise error_at(lowered.source, annotation, "@stage: expected the number of a stage")
+            wanted[table.ir] = min(int(number), wanted.get(table.ir, int(number)))
+    return wanted
 
 
 def _range_bits(v: Vertex) -> int:

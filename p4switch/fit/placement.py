@@ -60,12 +60,15 @@ def place(
     graph: nx.DiGraph[Node],
     demands: Mapping[Node, Demand],
     capacity: Mapping[str, int],
+    earliest: Mapping[Node, int] | None = None,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> Placement:
     """Place the nodes of `graph`, whose edges have a `kind` (see `dependencies`), into stages.
 
-    `capacity` is what a stage has of each resource; what it does not name is unlimited. Raises ImpossibleError.
+    `capacity` is what a stage has of each resource; what it does not name is unlimited. A node in `earliest` begins in
+    that stage or a later one. Raises ImpossibleError.
     """
+    earliest = earliest or {}
     for node in graph:
         for resource, amount in demands[node].fixed.items():
             if amount > capacity.get(resource, amount):
@@ -73,10 +76,10 @@ def place(
         for resource, amount in demands[node].blocks.items():
             if amount and not capacity.get(resource, amount):
                 raise ImpossibleError(node, resource)
-    best = _list_schedule(graph, demands, capacity)
-    lower = _lower_bound(graph, demands, capacity)
+    best = _list_schedule(graph, demands, capacity, earliest)
+    lower = _lower_bound(graph, demands, capacity, earliest)
     for stages in range(lower, best.stages):
-        placement, decided = _integer_program(graph, demands, capacity, stages, time_limit_s)
+        placement, decided = _integer_program(graph, demands, capacity, earliest, stages, time_limit_s)
         if placement is not None:
             return placement
         if not decided:
@@ -93,16 +96,16 @@ def _least_span(demand: Demand, capacity: Mapping[str, int]) -> int:
     return max([1, *(math.ceil(n / capacity[r]) for r, n in demand.blocks.items() if n and r in capacity)])
 
 
-def _heights(
-    graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capacity: Mapping[str, int]
+def heights(
+    graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capacity: Mapping[str, int], earliest: Mapping[Node, int]
 ) -> tuple[dict[Node, int], dict[Node, int]]:
-    """Return for each node the stages of the longest chain that ends before it, and that starts with it."""
+    """Return for each node its first possible stage, and the stages of the longest chain that starts with it."""
     order = list(nx.topological_sort(graph))
     span = {n: _least_span(demands[n], capacity) for n in order}
     before: dict[Node, int] = {}
     for n in order:
         ends = (before[p] + span[p] - 1 + _step(graph.edges[p, n]["kind"]) for p in graph.predecessors(n))
-        before[n] = max(ends, default=0)
+        before[n] = max(earliest.get(n, 0), *ends, 0)
     height: dict[Node, int] = {}
     for n in reversed(order):
         rest = (height[s] - 1 + _step(graph.edges[n, s]["kind"]) for s in graph.successors(n))
@@ -110,8 +113,10 @@ def _heights(
     return before, height
 
 
-def _lower_bound(graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capacity: Mapping[str, int]) -> int:
-    before, height = _heights(graph, demands, capacity)
+def _lower_bound(
+    graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capacity: Mapping[str, int], earliest: Mapping[Node, int]
+) -> int:
+    before, height = heights(graph, demands, capacity, earliest)
     bound = max((before[n] + height[n] for n in graph), default=0)
     totals: dict[str, int] = defaultdict(int)
     for n in graph:
@@ -120,9 +125,11 @@ def _lower_bound(graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capaci
     return max([bound, *(math.ceil(n / capacity[r]) for r, n in totals.items() if n and capacity.get(r))])
 
 
-def _list_schedule(graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capacity: Mapping[str, int]) -> Placement:
+def _list_schedule(
+    graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capacity: Mapping[str, int], earliest: Mapping[Node, int]
+) -> Placement:
     """Return a list schedule: nodes on the longest remaining chains first, each as early as possible."""
-    _, height = _heights(graph, demands, capacity)
+    _, height = heights(graph, demands, capacity, earliest)
     number = {n: i for i, n in enumerate(graph)}
     left: list[dict[str, int]] = []
     first: dict[Node, int] = {}
@@ -134,7 +141,7 @@ def _list_schedule(graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capa
         ready.discard(node)
         demand = demands[node]
         starts = (last[p] + _step(graph.edges[p, node]["kind"]) for p in graph.predecessors(node))
-        stage = max(starts, default=0)
+        stage = max(earliest.get(node, 0), *starts, 0)
         rest = {r: n for r, n in demand.blocks.items() if n}
         begun = False
         while True:
@@ -165,6 +172,7 @@ def _integer_program(
     graph: nx.DiGraph[Node],
     demands: Mapping[Node, Demand],
     capacity: Mapping[str, int],
+    earliest: Mapping[Node, int],
     stages: int,
     time_limit_s: float,
 ) -> tuple[Placement | None, bool]:
@@ -172,7 +180,7 @@ def _integer_program(
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import coo_array
 
-    before, height = _heights(graph, demands, capacity)
+    before, height = heights(graph, demands, capacity, earliest)
     columns: dict[tuple[Any, ...], int] = {}
     low: list[float] = []
     high: list[float] = []

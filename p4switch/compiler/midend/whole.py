@@ -37,7 +37,7 @@ class Lowered:
         if tool not in self.package.tools:
             known = [a.name for a in ARCHITECTURES.all().values() for p in a.packages.all().values() if tool in p.tools]
             message = f"p4cc {tool} knows {', '.join(known)} alone, not {self.architecture.name}"
-            raise _error(self.source, self.source.main, message)
+            raise error_at(self.source, self.source.main, message)
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -85,7 +85,7 @@ def lower(program: ast.Program) -> Lowered:
     )
 
 
-def _error(program: ast.Program, node: ast.Node | None, message: str) -> CompileError:
+def error_at(program: ast.Program, node: ast.Node | None, message: str) -> CompileError:
     """Return the error at `node`, or else at the last declaration."""
     last = program.declarations[-1] if program.declarations else None
     pos = node.pos if node is not None else last.pos if last is not None else 0
@@ -101,14 +101,14 @@ def _package(program: ast.Program) -> tuple[Architecture, type[Package]]:
     of = [*ARCHITECTURES.all().values()] if architecture is None else [architecture]
     expected = [f"'{name}' of {p.include}" for a in of for name, p in a.packages.all().items()]
     if architecture is not None and not expected:
-        raise _error(program, main, f"programs for {architecture.name} are type-checked, and not compiled yet")
+        raise error_at(program, main, f"programs for {architecture.name} are type-checked, and not compiled yet")
     if main is None:
-        raise _error(program, None, f"no package is instantiated: expected one as main, {' or '.join(expected)}")
+        raise error_at(program, None, f"no package is instantiated: expected one as main, {' or '.join(expected)}")
     known = None if architecture is None else architecture.package_of(program)
     if architecture is None or known is None:
         where = "supported" if architecture is None else f"one of architecture {architecture.name}"
         message = f"package '{program.facts.types[main]}' is not {where}: expected {' or '.join(expected)}"
-        raise _error(program, main, message)
+        raise error_at(program, main, message)
     return architecture, known
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from p4switch.compiler.diagnostics import CompileError
 from p4switch.fit import load, measure
 from p4switch.sources import SOURCE_DIRECTORY
 from tests.p4switch.architectures import test_psa as psa
@@ -109,3 +110,44 @@ def test_the_ghost_thread_uses_a_register_beside_packets(tmp_path: Path) -> None
     )
     assert [finding.rule for finding in alone.findings] == []
     assert "register-pipelines" in [finding.rule for finding in both.findings]
+
+
+TWO_TABLES = """
+    action set_value(bit<8> value) {{ hdr.h.value = value; }}
+    action send(PortId_t port) {{ tm.ucast_egress_port = port; }}
+    {first} table values {{ key = {{ hdr.h.kind: exact; }} actions = {{ set_value; }} }}
+    {second} table ports {{ key = {{ hdr.h.value: exact; }} actions = {{ send; }} }}
+    apply {{ values.apply(); ports.apply(); }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "stages", "found"),
+    [
+        ("", "", 2, []),
+        ("@stage(3)", "", 5, []),
+        ("@stage(5, 512) @stage(4)", "", 6, []),
+        ("", "@stage(7)", 8, []),
+        ("@stage(2)", "@stage(1)", 4, []),
+        (
+            "",
+            "@stage(0)",
+            2,
+            ["stage-pragma: 'In.ports' is wanted in stage 0, but depends on what is known in stage 1"],
+        ),
+        ("@stage(12)", "", 14, ["stages: 14 stages, there are 12"]),
+    ],
+)
+def test_a_table_is_in_the_stage_that_it_asks_for_or_a_later_one(
+    tmp_path: Path, first: str, second: str, stages: int, found: list[str]
+) -> None:
+    fit = measure(write(tmp_path, INGRESS=TWO_TABLES.format(first=first, second=second)), arch="tna").fit(STAGES12)
+    assert fit.placement is not None
+    assert fit.placement.stages == stages
+    assert [f"{finding.rule}: {finding.lacks}" for finding in fit.findings] == found
+
+
+def test_a_stage_is_a_number(tmp_path: Path) -> None:
+    ingress = TWO_TABLES.format(first="", second="@stage(last)")
+    with pytest.raises(CompileError, match="@stage: expected the number of a stage"):
+        measure(write(tmp_path, INGRESS=ingress), arch="tna")

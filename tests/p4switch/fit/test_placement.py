@@ -24,8 +24,12 @@ def random_problem(seed: int, most: int = 5) -> tuple[nx.DiGraph[int], dict[int,
     return graph, {n: Demand({"tables": 1, "sram": rng.randint(0, 4)}) for n in graph}
 
 
-def holds(graph: nx.DiGraph[int], demands: dict[int, Demand], stage: dict[int, int]) -> bool:
+def holds(
+    graph: nx.DiGraph[int], demands: dict[int, Demand], stage: dict[int, int], earliest: dict[int, int]
+) -> bool:
     later = {"match": 1, "action": 1, "successor": 0, "reverse": 0}
+    if any(stage[n] < wanted for n, wanted in earliest.items()):
+        return False
     if any(stage[b] < stage[a] + later[data["kind"]] for a, b, data in graph.edges(data=True)):
         return False
     return all(
@@ -35,22 +39,25 @@ def holds(graph: nx.DiGraph[int], demands: dict[int, Demand], stage: dict[int, i
     )
 
 
-def exhaustive(graph: nx.DiGraph[int], demands: dict[int, Demand]) -> int:
+def exhaustive(graph: nx.DiGraph[int], demands: dict[int, Demand], earliest: dict[int, int]) -> int:
     for count in itertools.count(1):
         for stages in itertools.product(range(count), repeat=len(graph)):
-            if holds(graph, demands, dict(zip(graph, stages, strict=True))):
+            if holds(graph, demands, dict(zip(graph, stages, strict=True)), earliest):
                 return count
     raise AssertionError
 
 
+@pytest.mark.parametrize("asks", [False, True])
 @pytest.mark.parametrize("seed", range(25))
-def test_least_number_of_stages(seed: int) -> None:
+def test_least_number_of_stages(seed: int, asks: bool) -> None:
+    """Check without wishes, and with a node that wants the second stage or a later one."""
     graph, demands = random_problem(seed)
-    placed = place(graph, demands, CAPACITY)
-    assert holds(graph, demands, dict(placed.first))
+    earliest = {seed % len(graph): 1 + seed % 2} if asks else {}
+    placed = place(graph, demands, CAPACITY, earliest)
+    assert holds(graph, demands, dict(placed.first), earliest)
     assert placed.first == placed.last
     assert placed.least
-    assert placed.stages == exhaustive(graph, demands)
+    assert placed.stages == exhaustive(graph, demands, earliest)
 
 
 def test_memory_is_spread_over_stages() -> None:
@@ -66,7 +73,7 @@ def test_memory_is_spread_over_stages() -> None:
 def test_the_integer_program_is_needed() -> None:
     """There are graphs that the list schedule alone takes a stage more for."""
     graph, demands = random_problem(0, most=9)
-    assert _list_schedule(graph, demands, CAPACITY).stages == place(graph, demands, CAPACITY).stages + 1
+    assert _list_schedule(graph, demands, CAPACITY, {}).stages == place(graph, demands, CAPACITY).stages + 1
 
 
 def test_what_no_stage_has_is_named() -> None:
