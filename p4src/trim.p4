@@ -133,7 +133,6 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
     apply {
         if (QUEUE_LIMIT.apply().hit) {
             packet_bytes = PACKET_BYTES;
-            meta.common.queue = QUEUE_OF(standard_metadata.egress_spec);
             admission.apply(meta, packet_bytes, limit, spread, drain_time, standard_metadata,
                             admitted);
             if (!admitted && may_trim && IS_DATA) {
@@ -141,7 +140,6 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
                 if (EXCEEDS(packet_bytes, (bit<32>)trim_size)) {
                     shorten();
                 }
-                meta.common.queue = QUEUE_OF(standard_metadata.egress_spec);
                 trimmed_admission.apply(meta, packet_bytes, trim_limit, 0, drain_time,
                                         standard_metadata, admitted);
                 if (!admitted) {

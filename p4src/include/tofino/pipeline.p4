@@ -1,13 +1,11 @@
 // TNA's and T2NA's blocks around the stages of include/switch.p4.
 //
 // Only the packet passes from ingress to egress, which parses it again. For T2NA a stage may define
-// GHOST, the name of its ghost thread, and set truncated_bytes.
+// GHOST, the name of its ghost thread, and set cut_bytes.
 #ifndef P4CC_PIPELINE_P4
 #define P4CC_PIPELINE_P4
 
 #include "../checksum.p4"
-
-@noWarn("unused") const bit<16> FCS_BYTES = 4;  // which a chip counts as the packet's
 
 struct side_t {
     metadata_t          stage;
@@ -61,8 +59,8 @@ control Ingress(inout headers_t hdr, inout side_t side, in ingress_intrinsic_met
         }
         tm.qid = (QueueId_t)side.standard.priority;
 #if __TARGET_TOFINO__ == 2
-        if (side.standard.truncated_bytes != 0) {
-            deparsed.mtu_trunc_len = (bit<14>)(side.standard.truncated_bytes + FCS_BYTES);
+        if (side.standard.cut_bytes != 0) {
+            deparsed.mtu_trunc_len = (bit<14>)side.standard.cut_bytes;
         }
 #endif
     }

@@ -13,6 +13,8 @@
 
 typedef bit<9> counter_index_t;
 
+@noWarn("unused") const bit<16> FCS_BYTES = 4;  // which a chip counts as the packet's
+
 // v1model's metadata, as far as stages use it; include/tofino/pipeline.p4 takes it from intrinsic
 // metadata and back.
 struct standard_metadata_t {
@@ -28,7 +30,7 @@ struct standard_metadata_t {
     bit<1>  checksum_error;
     bit<1>  malformed;
 #if __TARGET_TOFINO__ == 2
-    bit<16> truncated_bytes;  // to which ingress cuts the packet; 0: not at all
+    bit<16> cut_bytes;  // to which ingress cuts the packet, FCS included; 0: not at all
 #endif
 }
 

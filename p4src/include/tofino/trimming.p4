@@ -20,9 +20,8 @@ const bit<32> QUEUES = 8192;
 #define QUEUE_LIMIT queue_limit_cells
 #define QUEUED(name) name##_cells
 #define PACKET_BYTES ((bit<32>)(hdr.ipv4.total_len + ETHERNET_BYTES))
-#define TRUNCATE(packet_bytes) standard_metadata.truncated_bytes = (packet_bytes);
+#define TRUNCATE(packet_bytes) standard_metadata.cut_bytes = (packet_bytes) + FCS_BYTES;
 #define ADMISSION_UNIT(name) Admission(name##_depths) name;
-#define QUEUE_OF(port) ((bit<32>)((port) ++ 1w0 ++ standard_metadata.priority))
 
 Register<bit<32>, queue_index_t>(QUEUES) admission_depths;
 Register<bit<32>, queue_index_t>(QUEUES) trimmed_admission_depths;
@@ -56,6 +55,7 @@ control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> lim
                   in standard_metadata_t standard_metadata, out bool admitted)(
                   Register<bit<32>, queue_index_t> depths) {
     bit<32> cells;
+    bit<32> room;
 
     Random<bit<32>>() draws;
 
@@ -66,9 +66,10 @@ control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> lim
     };
 
     apply {
-        cells = look.execute((queue_index_t)meta.common.queue);
-        cells = cells + (draws.get() & spread);
-        admitted = EXCEEDS(limit, cells);
+        cells = look.execute(standard_metadata.egress_spec ++ 1w0 ++ standard_metadata.priority);
+        room = draws.get() & spread;
+        room = limit |-| room;
+        admitted = EXCEEDS(room, cells);
     }
 }
 

@@ -34,6 +34,7 @@ control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> lim
     bit<32> kept_free_bytes;
     bit<48> departure;
     apply {
+        meta.common.queue = QUEUE_OF(standard_metadata.egress_spec);
         queue_bytes.read(held_bytes, meta.common.queue);
         if (held_bytes + packet_bytes > limit_bytes) {
             last_departure.read(departure, meta.common.queue);

@@ -22,6 +22,11 @@ def test_ecn_fits_in_the_form_for_its_chip(arch: str, target: str) -> None:
     assert measure(ECN).fit(load(target)).findings
 
 
+def test_trim_fits_the_chip_that_shows_its_queues() -> None:
+    fit = measure(SOURCE_DIRECTORY / "trim.p4", arch="t2na").fit(load("stages20"))
+    assert [str(finding) for finding in fit.findings] == []
+
+
 def rules(folder: Path, **blocks: str) -> list[str]:
     return [finding.rule for finding in measure(write(folder, **blocks), arch="tna").fit(STAGES12).findings]
 
