@@ -180,16 +180,30 @@ def _commands(group: click.Group) -> str:
 
 def _api() -> str:
     """Return the page of `p4cc` and its modules: every name in `__all__`."""
-    lines = ["# Public interface", "", "What is named here stays as it is. [How to use it](../python-api.md).", ""]
+    introduction = "These names keep their meaning within a major version. [How to use them](../python-api.md)."
+    lines = ["# Public interface", "", introduction, ""]
     modules = [p4cc, *(importlib.import_module(f"p4cc.{one.name}") for one in pkgutil.iter_modules(p4cc.__path__))]
     for module in modules:
         names = getattr(module, "__all__", ())
         if not names or module.__name__.rpartition(".")[2].startswith("_"):
             continue
         summary = (inspect.getdoc(module) or "").partition("\n")[0]
-        rows = ((f"`{name}`", _first_line(getattr(module, name))) for name in names)
-        lines += [f"## {module.__name__}", "", summary, "", *_table(("name", "what"), rows), ""]
+        rows = (row for name in names for row in _described(name, getattr(module, name)))
+        lines += [f"## {module.__name__}", "", summary, "", *_table(("name", "description"), rows), ""]
     return "\n".join(lines)
+
+
+def _described(name: str, thing: object) -> Iterator[tuple[str, str]]:
+    """Yield a name with the first line of its docstring, and the same of a class's own public methods."""
+    yield f"`{name}`", _first_line(thing)
+    for method, member in vars(thing).items() if inspect.isclass(thing) else ():
+        if method.startswith("_") or not inspect.getdoc(member):
+            continue
+        if callable(member):
+            parameters = [parameter for parameter in inspect.signature(member).parameters if parameter != "self"]
+            yield f"`{name}.{method}({', '.join(parameters)})`", _first_line(member)
+        elif isinstance(member, property):
+            yield f"`{name}.{method}`", (inspect.getdoc(member) or "").partition("\n")[0]
 
 
 def _first_line(thing: object) -> str:
