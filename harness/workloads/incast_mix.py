@@ -32,9 +32,11 @@ class IncastMix(WorkloadParameters):
     `load` is the payload on the uplinks of the switches next to the hosts, relative to the uplinks'
     capacity in one direction. The share `short_share` of it belongs to incasts: `senders` random
     hosts send to another one, each a message of one of the sizes `short_bytes`, at once or up to
-    `jitter_ns` later. With `announced` the senders know of the incast and its senders. The rest is
-    flows of `long_bytes`. Short messages have the class `short_priority`, if one is given. Both
-    arrive until `duration_ns`.
+    `jitter_ns` later. With `announced` the senders know of the incast and its senders. With
+    `persistent_groups` the hosts of so many groups are drawn once, and each incast is one of a
+    random group, whose messages between two hosts share a queue pair. The rest is flows of
+    `long_bytes`. Short messages have the class `short_priority`, if one is given. Both arrive until
+    `duration_ns`.
     """
 
     load: Annotated[float, Field(gt=0, lt=1)] = 0.4  # relative to the uplinks' capacity, one way
@@ -45,6 +47,8 @@ class IncastMix(WorkloadParameters):
     long_bytes: Size = 1_000_000  # size of a long flow
     jitter_ns: Time = 0  # largest difference of starts within an incast
     announced: bool = True  # whether senders know of the incast
+    # Number of fixed groups of hosts; none: each incast has hosts and queue pairs of its own.
+    persistent_groups: Annotated[int, Field(ge=1)] | None = None
     # Class of short messages; none: that of all data.
     short_priority: Annotated[int, Field(ge=0, le=7)] | None = None
     duration_ns: Annotated[Time, Field(gt=0)] = 10_000_000  # end of the arrivals of messages and flows
@@ -58,9 +62,11 @@ class IncastMix(WorkloadParameters):
         mean_bytes = self.senders * sum(self.short_bytes) / len(self.short_bytes)
         incasts = self._arrivals(setting, self.short_share * payload_bps, mean_bytes, self.senders)
         longs = self._arrivals(setting, (1 - self.short_share) * payload_bps, self.long_bytes, 1)
+        groups = [self._group(setting) for _ in range(self.persistent_groups or 0)]
+        qp = SHORT if groups else None
         flows: list[Flow] = []
         for number, time_ns in enumerate(incasts):
-            destination, *sources = setting.rng.sample(range(setting.hosts), self.senders + 1)
+            destination, *sources = setting.rng.choice(groups) if groups else self._group(setting)
             incast = (number & 0xFFFF, tuple(sources)) if self.announced else None
             for source in sources:
                 size_bytes = setting.rng.choice(self.short_bytes)
@@ -72,6 +78,7 @@ class IncastMix(WorkloadParameters):
                         size_bytes,
                         start_ns,
                         group=SHORT,
+                        qp=qp,
                         incast=incast,
                         priority=self.short_priority,
                     )
@@ -81,6 +88,10 @@ class IncastMix(WorkloadParameters):
             flows.append(Flow(source, destination, self.long_bytes, time_ns, group=LONG))
         flows.sort(key=lambda flow: (flow.start_ns, flow.source))
         return Traffic(flows)
+
+    def _group(self, setting: Setting) -> list[int]:
+        """Return random hosts for an incast: the receiver and the senders."""
+        return setting.rng.sample(range(setting.hosts), self.senders + 1)
 
     def _arrivals(self, setting: Setting, payload_bps: float, mean_bytes: float, flows: int) -> list[int]:
         """Return Poisson arrival times in ns at which arrivals of `mean_bytes` make up `payload_bps`."""

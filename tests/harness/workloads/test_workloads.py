@@ -465,6 +465,17 @@ def test_an_incast_is_of_so_many_senders_within_the_jitter() -> None:
         assert {flow.priority for flow in members} == {4}
 
 
+def test_incasts_of_persistent_groups_share_hosts_and_queue_pairs() -> None:
+    mix: Any = {"short_share": 1.0, "senders": 5, "duration_ns": 4_000_000}
+    flows = build("incast-mix", topology=CLOS_4_TO_1, persistent_groups=3, **mix).flows
+    assert len({flow.incast for flow in flows}) > 10
+    groups = {(flow.destination, flow.incast[1]) for flow in flows if flow.incast is not None}
+    assert len(groups) == 3
+    assert {flow.qp for flow in flows} == {"short"}
+    drawn = build("incast-mix", topology=CLOS_4_TO_1, **mix).flows
+    assert {flow.qp for flow in drawn} == {None}
+
+
 def test_a_load_of_uplinks_needs_uplinks() -> None:
     star = topologies.build("single-switch", {"hosts": 20})
     with pytest.raises(UserError, match=r"workload\.load: is of the uplinks .* 'single-switch' has none"):
