@@ -560,6 +560,8 @@ class Device:
                 if state is not None:
                     state.profiles.ports_changed()
                     state.replication.ports_changed()
+                    if not up:
+                        state.path.port_failed(port)
 
 
 def _until_error(messages: Iterator[Message | None], position: int,

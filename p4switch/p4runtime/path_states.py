@@ -42,6 +42,13 @@ class PathStates:
         numbered = next(((number, state) for number, state in self._states.items() if state.name == name), None)
         return numbered or not_found(f"the packet path has no state {name!r}")
 
+    def port_failed(self, port: int) -> None:
+        """Note that a port's link has gone down, where the packet path has a state of ports that keeps it."""
+        state = next((each for each in self._states.values() if "failed" in dict(each.kind.cell)), None)
+        if state is not None and port < state.size:
+            cell = {**self.members(state.name, port), "failed": 1}
+            self._switch.object_write(state.name, port, objects.packed(state.kind, cell))
+
     def entry(self, name: str, index: int, members: Mapping[str, int]) -> Message:
         """Return the entry of a cell with these members; other members are 0."""
         number, state = self.find(name)

@@ -10,16 +10,23 @@ APPLICATIONS = 16
 BUFFER_CELLS = 1024  # of 16 bytes
 
 
-class PortState(ExternType):
-    """State of a port: `metadata` precedes its packets, with its first field in the highest bits."""
+_MULTICAST = (("loopback", 8), ("backup", 16), ("stopped", 8), ("failed", 8))
 
-    cell = (("metadata", 64), ("loopback", 8))
+
+class PortState(ExternType):
+    """State of a port: `metadata` precedes its packets, with its first field in the highest bits.
+
+    Packets of multicast groups take the port `backup` - 1 if there is one (0: none) and the device protects ports that
+    are `stopped` by the control plane, or those whose link has `failed`. A stopped port without protection gets none.
+    """
+
+    cell = (("metadata", 64), *_MULTICAST)
 
 
 class WidePortState(PortState):
     """State of a port of T2NA, where the lowest 64 bits of `metadata` are skipped by programs."""
 
-    cell = (("metadata", 192), ("loopback", 8))
+    cell = (("metadata", 192), *_MULTICAST)
 
 
 class MirrorState(ExternType):
@@ -45,12 +52,13 @@ class PruneState(ExternType):
 class DeviceState(ExternType):
     """Port of copies for the CPU, and the queue for packets that found another queue full.
 
-    Unless `global_rid` is 0, packets with that replication id are pruned at the nodes with every other id, too.
+    Unless `global_rid` is 0, packets with that replication id are pruned at the nodes with every other id, too. See
+    `PortState` for `protects` and `fails_over`.
     """
 
     cell = (
         ("cpu_port", 16), ("cpu_enabled", 8), ("deflect_port", 16), ("deflect_qid", 8), ("deflect_enabled", 8),
-        ("global_rid", 16),
+        ("global_rid", 16), ("protects", 8), ("fails_over", 8),
     )  # fmt: skip
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from p4switch.bfrt.attributes import Attribute, Client
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables.base import TABLE_KINDS, Table
+from p4switch.bfrt.tables.entities import in_turn
 from p4switch.bfrt.tables.fixed import EVERY, MAX_PORT, FixedTable, PathTable
-from p4switch.p4runtime.errors import already_exists, invalid, not_found, unimplemented
+from p4switch.p4runtime.errors import already_exists, invalid, not_found
 from p4switch.p4runtime.messages import p4runtime_pb2
 from p4switch.p4runtime.trees import Lag, Node, Tree
 
@@ -60,33 +61,51 @@ class PruneTable(PathTable):
 
 @TABLE_KINDS.register("PrePort")
 class CpuPortTable(PathTable):
-    """Ports, one of which receives the copies to the CPU. Backup ports are refused."""
+    """Ports of groups: backup ports, ports without copies, and the port that receives the copies to the CPU."""
 
     state = "$device"
+    _PORTS = "$port"
 
-    def _indices(self, state: State) -> list[int]:
+    def _cpu_ports(self, state: State) -> list[int]:
         device = self._cell(0, state)
         return [device["cpu_port"]] if device["cpu_enabled"] else []
 
+    def _port(self, index: int, state: State) -> dict[str, int]:
+        return state.path.members(self._PORTS, index)
+
+    def _indices(self, state: State) -> list[int]:
+        size = min(state.path.find(self._PORTS)[1].size, int(self._info["size"]))
+        set_up = [index for index in range(size) if any(map(self._port(index, state).get, ("backup", "stopped")))]
+        return sorted({*self._cpu_ports(state), *set_up})
+
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Make a port the CPU port, or make it a normal port again."""
+        """Set the given fields of a port; a port is its own backup if it has none."""
         (port,) = _ports(self.name, [self._index(entry)])
         if kind == _Update.DELETE:
             return self._remove(port, state)
         given = self._names(entry.data)
-        for name in given.keys() - {"COPY_TO_CPU_PORT_ENABLE"}:
-            unimplemented(f"{self.name}: ${name} is not supported")
-        was = int(port in self._indices(state))
-        if not self._value(given, "COPY_TO_CPU_PORT_ENABLE", was):
-            return self._remove(port, state)
-        return self._set(port, 1, state)
+        cell = self._port(port, state)
+        (backup,) = _ports(self.name, [self._value(given, "MULTICAST_BACKUP_PORT", (cell["backup"] or port + 1) - 1)])
+        cell["backup"] = 0 if backup == port else backup + 1
+        cell["stopped"] = int(not self._value(given, "MULTICAST_FORWARD_STATE", not cell["stopped"]))
+        if self._value(given, "MULTICAST_CLEAR_FAST_FAILOVER", 0):
+            cell["failed"] = 0
+        is_cpu = self._value(given, "COPY_TO_CPU_PORT_ENABLE", int(port in self._cpu_ports(state)))
+        return in_turn((self._set_port(port, cell, state), self._set_cpu(port, is_cpu, state)))
 
-    def _set(self, port: int, enabled: int, state: State) -> Undo:
-        """Set the CPU port; other members of the cell keep their values."""
-        return self._store(0, {**self._cell(0, state), "cpu_port": port, "cpu_enabled": enabled}, state)
+    def _set_port(self, port: int, cell: Mapping[str, int], state: State) -> Undo:
+        entity = p4runtime_pb2.Entity(extern_entry=state.path.entry(self._PORTS, port, cell))
+        return state.write(p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY, entity=entity))
+
+    def _set_cpu(self, port: int, enabled: int, state: State) -> Undo:
+        """Make a port the CPU port, or a normal port again; other members of the cell keep their values."""
+        if not enabled and port not in self._cpu_ports(state):
+            return lambda: None
+        return self._store(0, {**self._cell(0, state), "cpu_port": port * enabled, "cpu_enabled": enabled}, state)
 
     def _remove(self, index: int, state: State) -> Undo:
-        return self._set(0, 0, state) if index in self._indices(state) else lambda: None
+        cell = {**self._port(index, state), "backup": 0, "stopped": 0}
+        return in_turn((self._set_port(index, cell, state), self._set_cpu(index, 0, state)))
 
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return the requested port, or the CPU port."""
@@ -95,7 +114,12 @@ class CpuPortTable(PathTable):
         return super().find(entry, state)
 
     def _found(self, index: int, state: State) -> Message:
-        return self._told(index, COPY_TO_CPU_PORT_ENABLE=int(index in self._indices(state)))
+        cell = self._port(index, state)
+        return self._told(
+            index, MULTICAST_BACKUP_PORT=(cell["backup"] or index + 1) - 1,
+            MULTICAST_FORWARD_STATE=int(not cell["stopped"]), MULTICAST_CLEAR_FAST_FAILOVER=0,
+            COPY_TO_CPU_PORT_ENABLE=int(index in self._cpu_ports(state)),
+        )  # fmt: skip
 
 
 def _ports(table: str, ports: Iterable[int]) -> list[int]:
@@ -157,7 +181,7 @@ class TreeTable(FixedTable):
 
 
 class ReplicationConfig(Attribute):
-    """Settings common to all groups: the replication id whose packets are pruned at every node.
+    """Settings common to all groups: the replication id whose packets are pruned at every node, and backup ports.
 
     Settings of the engine's time sharing are stored and returned, but have no effect, because replication takes no time
     here.
@@ -165,7 +189,7 @@ class ReplicationConfig(Attribute):
 
     kind = "pre_device_config"
     _STATE = "$device"
-    _FLAGS = ("pre_port_protection", "pre_fast_failover")
+    _FLAGS: ClassVar[Mapping[str, str]] = {"pre_port_protection": "protects", "pre_fast_failover": "fails_over"}
 
     def __init__(self, table: Table) -> None:
         super().__init__(table)
@@ -173,15 +197,15 @@ class ReplicationConfig(Attribute):
 
     def write(self, given: Message, client: Client, state: State) -> Undo:
         """Store the given settings."""
-        for name in self._FLAGS:
-            if getattr(given, name).enable:
-                unimplemented(f"{self._table.name}: {name} is not supported")
         rid = given.pre_global_rid.global_rid
         if rid > _MAX_RID:
             invalid(f"{self._table.name}: pre_global_rid: {rid}; expected at most {_MAX_RID}")
         members = state.path.members(self._STATE, 0)
         if given.HasField("pre_global_rid"):
             members["global_rid"] = rid
+        for name, member in self._FLAGS.items():
+            if given.HasField(name):
+                members[member] = int(getattr(given, name).enable)
         entity = p4runtime_pb2.Entity(extern_entry=state.path.entry(self._STATE, 0, members))
         undo = state.write(p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY, entity=entity))
         old, self._kept = self._kept, bfruntime_pb2.PreDeviceConfig()

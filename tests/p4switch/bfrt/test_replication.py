@@ -173,11 +173,39 @@ def test_ports_are_pruned_and_one_is_the_cpus(bench: Bench) -> None:
     client.write("MODIFY", cpu)
     assert copies(bench, 3) == [(64, 0)]
     (found,) = client.read(client.entry("$pre.port"))
-    assert found == {"$DEV_PORT": (64,), "$COPY_TO_CPU_PORT_ENABLE": True}
+    assert found == {
+        "$DEV_PORT": (64,), "$COPY_TO_CPU_PORT_ENABLE": True, "$MULTICAST_BACKUP_PORT": 64,
+        "$MULTICAST_FORWARD_STATE": True, "$MULTICAST_CLEAR_FAST_FAILOVER": False,
+    }  # fmt: skip
     client.write("MODIFY", client.entry("$pre.port", {"$DEV_PORT": 64}, _COPY_TO_CPU_PORT_ENABLE=False))
     assert copies(bench, 3) == []
-    backup = client.entry("$pre.port", {"$DEV_PORT": 64}, _MULTICAST_BACKUP_PORT=1)
-    assert "$MULTICAST_BACKUP_PORT is not supported" in refused(bench, "MODIFY", backup)
+
+
+def test_a_backup_port_takes_copies_for_a_port_that_is_stopped_or_has_failed(bench: Bench) -> None:
+    client = bench.client
+
+    def write(**fields: Any) -> None:
+        client.write("MODIFY", client.entry("$pre.port", {"$DEV_PORT": 3}, **fields))
+
+    client.write("INSERT", node(bench, 1, _MULTICAST_RID=5, _MULTICAST_LAG_ID=[], _DEV_PORT=[3, 4]))
+    client.write("INSERT", group(bench, (1, None)))
+    write(_MULTICAST_BACKUP_PORT=6)
+    assert copies(bench, 2) == [(3, 5), (4, 5)]
+    write(_MULTICAST_FORWARD_STATE=False)
+    assert copies(bench, 2) == [(4, 5)]
+    configure(bench, pre_port_protection={"enable": True})
+    assert copies(bench, 2) == [(4, 5), (6, 5)]
+    write(_MULTICAST_FORWARD_STATE=True)
+    bench.device.set_port_up(3, False)
+    assert copies(bench, 2) == [(3, 5), (4, 5)]
+    configure(bench, pre_fast_failover={"enable": True})
+    assert copies(bench, 2) == [(4, 5), (6, 5)]
+    bench.device.set_port_up(3, True)
+    assert copies(bench, 2) == [(4, 5), (6, 5)]
+    write(_MULTICAST_CLEAR_FAST_FAILOVER=True)
+    assert copies(bench, 2) == [(3, 5), (4, 5)]
+    write(_MULTICAST_BACKUP_PORT=3)
+    assert client.read(client.entry("$pre.port")) == []
 
 
 def test_the_port_of_the_cpu_leaves_what_else_the_device_has(bench: Bench) -> None:
@@ -188,7 +216,7 @@ def test_the_port_of_the_cpu_leaves_what_else_the_device_has(bench: Bench) -> No
     for enabled in (True, False):
         client.write("MODIFY", client.entry("$pre.port", {"$DEV_PORT": 64}, _COPY_TO_CPU_PORT_ENABLE=enabled))
         cpu = {"cpu_port": 64, "cpu_enabled": 1} if enabled else {"cpu_port": 0, "cpu_enabled": 0}
-        assert state.members("$device", 0) == {**cpu, **deflection}
+        assert state.members("$device", 0) == {**cpu, **deflection, "protects": 0, "fails_over": 0}
 
 
 def test_mistakes_with_groups_are_told(bench: Bench) -> None:
@@ -244,9 +272,8 @@ def test_packets_with_the_global_replication_id_are_pruned_at_every_node(bench: 
     configure(bench, pre_max_nodes_before_yield={"count": 2})
     found = client.attribute("$pre.mgid", "pre_device_config")
     assert (found.pre_global_rid.global_rid, found.pre_max_nodes_before_yield.count) == (5, 2)
-    for wrong in ({"pre_global_rid": {"global_rid": 1 << 16}}, {"pre_port_protection": {"enable": True}}):
-        with pytest.raises(grpc.RpcError):
-            configure(bench, **wrong)
+    with pytest.raises(grpc.RpcError):
+        configure(bench, pre_global_rid={"global_rid": 1 << 16})
     configure(bench, pre_global_rid={"global_rid": 0})
     assert copies(bench, 2) == [(3, 6), (4, 6)]
 

@@ -217,6 +217,22 @@ static void send_copy(p4_switch *sw, phv *p, uint32_t port, uint32_t rid, int fi
     enqueue(sw, q, port);
 }
 
+/* Sets *port to the port that takes a group's copies for it; 0: there is none. */
+static int find_port_of_group(p4_switch *sw, uint32_t *port)
+{
+    if (*port >= 512)
+        return 1;
+    const object_state_port *at = &port_cells(sw)[*port];
+    const object_state_device *device = device_cells(sw);
+    if (P4_LIKELY(!at->stopped && !at->failed))
+        return 1;
+    if (at->backup && ((at->stopped && device->protects) || (at->failed && device->fails_over))) {
+        *port = at->backup - 1u;
+        return 1;
+    }
+    return !at->stopped;
+}
+
 static uint32_t send_group(p4_switch *sw, phv *p, uint32_t id, const destinations *to)
 {
     const p4_group *group = p4_group_find(&sw->multicast, id);
@@ -224,9 +240,10 @@ static uint32_t send_group(p4_switch *sw, phv *p, uint32_t id, const destination
     TRACE(P4_TRACE_MULTICAST, P4_NO_POINT, id, 0, NULL, 0);
     for (uint32_t i = 0; group && i < group->count; i++) {
         const p4_replica *r = &group->replicas[i];
-        if (is_pruned(sw, r, to))
+        uint32_t port = r->port;
+        if (is_pruned(sw, r, to) || !find_port_of_group(sw, &port))
             continue;
-        send_copy(sw, p, r->port, r->instance, r->instance != last);
+        send_copy(sw, p, port, r->instance, r->instance != last);
         last = r->instance;
         made++;
     }
