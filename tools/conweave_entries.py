@@ -73,7 +73,7 @@ class NativeDcqcn(ProgramParameters):
 
 
 class LeafConweave(ProgramParameters):
-    """Entries of leaf_conweave at a leaf all of whose other neighbours are leaves."""
+    """Entries of leaf_conweave at a leaf, which has all paths to the other leaves through its other neighbours."""
 
     reroutes: bool = True
     port_register: int = 0  # P4Runtime's id of reg_port

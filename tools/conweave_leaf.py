@@ -1,14 +1,13 @@
-"""Run leaf_conweave of conweave-p4, unchanged, on two leaves with eight paths of 100 Gb/s, with and without rerouting.
+"""Run leaf_conweave of conweave-p4, unchanged, on the leaves of leaf-spines of 100 Gb/s, with and without rerouting.
 
     python -m tools.conweave_leaf FOLDER
 
 FOLDER is leaf_conweave/p4src of the fetched sources, which have no control plane; the entries follow the comments of
-its tables and of macro.p4. All switches of a run have one program, and this one drops its own messages (REPLY, NOTIFY)
-wherever they come from a link, so there are no spines: each path is a link with the delay of two.
+its tables and of macro.p4. The spines run examples/tofino/step.p4, a TNA program that forwards by IPv4 addresses.
 
 The program has ports of its own: frames that leave port 16 and the recirculation port 6 come back to the switch, and
-what leaves port 8 becomes a message to the source's leaf (NOTIFY), so that this port of each leaf leads to the other
-leaf and carries nothing else.
+what leaves port 8 becomes a message to the source's leaf (NOTIFY), so this port carries nothing else. It leads to the
+switch "messages", which runs the spines' program and has no other links.
 """
 
 from __future__ import annotations
@@ -25,11 +24,20 @@ import pandas as pd
 
 import p4cc
 from p4switch.compiler import compile_program
-from tools.conweave_entries import CONTROL_PORT, NOTIFY_PORT, RECIRCULATION_PORT, LeafConweave, program_file
+from tools.conweave_entries import (
+    CELL_BYTES,
+    CONTROL_PORT,
+    KMIN_CELLS,
+    RECIRCULATION_PORT,
+    LeafConweave,
+    program_file,
+)
 
-_HOSTS, _PATHS = 8, 8  # of each leaf, and between both
-_DELAY_NS, _PATH_DELAY_NS = 1000, 2000
+_HOSTS, _SPINES = 8, 8  # hosts of each leaf, and paths between two leaves
+_LEAVES = (2, 4)
+_STEP = Path(__file__).parents[1] / "examples" / "tofino"
 _SIZE_BYTES = 4_000_000
+_STARTS_S = 100e-6  # flows start at random in this time, because the program chooses paths by the time
 _SEEDS = (1, 2, 3)
 _BALANCER = """
     from dataclasses import dataclass
@@ -54,7 +62,7 @@ _BALANCER = """
                               lambda parameters, seed, path: OnePort()))
 """
 _SCENARIO = f"""
-    program = "leaf_conweave.p4"
+    program = "step.p4"
     cc = "dcqcn"
     lb = "./one_port.py:one-port"
 
@@ -66,48 +74,59 @@ _SCENARIO = f"""
     name = "ns3"
     file = "flows.txt"
 
-    [switch]
+    [nic]
+    mac_prefix = 0x0a00 # a first byte of 1 to 4 is a mirror's to the egress of leaf_conweave
+
+    [programs.step]
+    threshold_bytes = {KMIN_CELLS * CELL_BYTES}
+
+    [[switches]]
+    tier = "tor"
+    program = "leaf_conweave.p4"
     architecture = "t2na"
     loopback.ports = [{RECIRCULATION_PORT}, {CONTROL_PORT}]
-
-    [nic]
-    mac_prefix = 0x0a00 # a first byte of 1 to 4 is a mirror's to this program's egress
 """
 
 
-def network_file() -> str:
-    """Return the list of links. The first one is at port 8 of both leaves."""
-    links = [f'{{ a = "leaf0", b = "leaf1", delay_ns = {_PATH_DELAY_NS} }}']
-    links += [f'{{ a = "leaf{i // _HOSTS}", b = "h{i}", delay_ns = {_DELAY_NS} }}' for i in range(2 * _HOSTS)]
-    links += links[:1] * _PATHS
-    separator = ",\n    "
-    return f"links = [\n    {separator.join(links)},\n]\n"
+def network_file(leaves: int) -> str:
+    """Return the list of links. The first one of each leaf, at port 8, leads to the switch for messages."""
+    links = [(leaf, "messages") for leaf in range(leaves)]
+    links += [(host // _HOSTS, f"h{host}") for host in range(leaves * _HOSTS)]
+    links += [(leaf, f"spine{spine}") for leaf in range(leaves) for spine in range(_SPINES)]
+    lines = [f'{{ a = "leaf{leaf}", b = "{there}" }},' for leaf, there in links]
+    return "\n    ".join(["links = [", *lines]) + "\n]\n"
 
 
-def _flows(seed: int) -> str:
-    """Return flows in which each host sends to one of the other leaf."""
+def _flows(seed: int, leaves: int) -> str:
+    """Return flows in which each host sends to one of the next leaf, which are all different."""
     draw, lines = random.Random(seed), []
-    for first in (0, _HOSTS):
-        sinks = draw.sample(range(_HOSTS - first, 2 * _HOSTS - first), _HOSTS)
-        lines += [f"{first + i} {sink} 3 100 {_SIZE_BYTES} 0.0" for i, sink in enumerate(sinks)]
+    for leaf in range(leaves):
+        first, there = leaf * _HOSTS, (leaf + 1) % leaves * _HOSTS
+        sinks = draw.sample(range(there, there + _HOSTS), _HOSTS)
+        starts_s = [draw.random() * _STARTS_S for _ in sinks]
+        ends = enumerate(zip(sinks, starts_s, strict=True), start=first)
+        lines += [f"{source} {sink} 3 100 {_SIZE_BYTES} {start_s:.9f}" for source, (sink, start_s) in ends]
     return "\n".join([str(len(lines)), *lines, ""])
 
 
 def _rows(folder: Path, variants: Sequence[tuple[str, str]]) -> Iterator[dict[str, object]]:
     scenario = folder / "scenario.toml"
-    for variant, settings in variants:
-        scenario.write_text(dedent(_SCENARIO) + settings)
-        results = []
-        for seed in _SEEDS:
-            (folder / "flows.txt").write_text(_flows(seed))
-            results.append(p4cc.run(scenario, seeds=[seed])[0])
-        yield _row(variant, results)
+    for leaves in _LEAVES:
+        (folder / "network.toml").write_text(network_file(leaves))
+        for variant, settings in variants:
+            scenario.write_text(dedent(_SCENARIO) + settings)
+            results = []
+            for seed in _SEEDS:
+                (folder / "flows.txt").write_text(_flows(seed, leaves))
+                results.append(p4cc.run(scenario, seeds=[seed])[0])
+            yield _row(leaves, variant, results)
 
 
-def _row(variant: str, results: Sequence[p4cc.Result]) -> dict[str, object]:
+def _row(leaves: int, variant: str, results: Sequence[p4cc.Result]) -> dict[str, object]:
     flows = pd.concat([result.flows for result in results])
     uplinks = [_uplink_bytes(result) for result in results]
     return {
+        "leaves": leaves,
         "variant": variant,
         "flows not done": int((flows["completed_ns"] < 0).sum()),
         "mean FCT, us": flows["fct_ns"].mean() / 1e3,
@@ -121,18 +140,19 @@ def _row(variant: str, results: Sequence[p4cc.Result]) -> dict[str, object]:
 
 def _uplink_bytes(result: p4cc.Result) -> pd.Series[int]:
     links = result.table("links")
-    between = links["node"].str.startswith("leaf") & links["leads_to"].str.startswith("leaf")
-    return links[between & (links["port"] != NOTIFY_PORT)].groupby(["node", "port"], observed=True)["tx_bytes"].sum()
+    up = links["node"].str.startswith("leaf") & links["leads_to"].str.startswith("spine")
+    return links[up].groupby(["node", "port"], observed=True)["tx_bytes"].sum()
 
 
 def runs(sources: Path, folder: Path) -> pd.DataFrame:
-    """Return a row for each variant, of three seeds."""
+    """Return a row for each number of leaves and each variant, of three seeds."""
     shutil.copytree(sources, folder, dirs_exist_ok=True)
     compiled = compile_program(folder / "leaf_conweave.p4", arch="t2na")
     (register,) = (each.preamble.id for each in compiled.p4info.registers if each.preamble.alias == "reg_port")
     (folder / "leaf_conweave.py").write_text(program_file("leaf_conweave", LeafConweave.__name__))
     (folder / "one_port.py").write_text(dedent(_BALANCER))
-    (folder / "network.toml").write_text(network_file())
+    for file in ("step.p4", "step.py"):
+        shutil.copy(_STEP / file, folder)
     settings = f"\n[programs.leaf_conweave]\nport_register = {register}\n"
     return pd.DataFrame(_rows(folder, (("ECMP", f"{settings}reroutes = false\n"), ("ConWeave", settings))))
 

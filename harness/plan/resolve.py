@@ -219,7 +219,7 @@ def _resolve(
     load_balancing = _load_balancing(scenario, lb)
     senders = {group.name: _sender(scenario, group, cc, lb) for group in scenario.groups}
     every_protocol = [protocol, *(own for own, _ in senders.values())]
-    places = selected(scenario.switches, topology)
+    places = selected(scenario, topology)
     chosen = {place: _program_of(scenario, place, every_protocol) for place in places}
     parameters = {place: _program_parameters(scenario, place, program) for place, program in chosen.items()}
     agreed: needs.Needs = {}

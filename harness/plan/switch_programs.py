@@ -47,14 +47,15 @@ def table_of(place: Place) -> str:
     return "switch" if place is None else f"switches.{place}"
 
 
-def selected(groups: Sequence[SwitchGroup], topology: Topology) -> dict[Place, tuple[str, ...]]:
+def selected(scenario: Scenario, topology: Topology) -> dict[Place, tuple[str, ...]]:
     """Return the names of the switches that each entry of `switches` has, and of those that none has.
 
     Raises
     ------
     UserError
-        For an entry without a switch.
+        For an entry without a switch, and for a program of the scenario that no switch has.
     """
+    groups = scenario.switches
     places: dict[Place, list[str]] = {None: [], **{place: [] for place in range(len(groups))}}
     highest = max(switch.tier for switch in topology.switches)
     for switch in topology.switches:
@@ -63,6 +64,8 @@ def selected(groups: Sequence[SwitchGroup], topology: Topology) -> dict[Place, t
     for place, names in places.items():
         if place is not None and not names:
             raise UserError(f"switches.{place}: {_missing(groups, place, topology, highest)}")
+    if scenario.program is not None and not places[None]:
+        raise UserError("program: entries of switches select all switches; expected no program, or fewer entries")
     return {place: tuple(names) for place, names in places.items() if names}
 
 

@@ -1,4 +1,4 @@
-"""Entries of conweave-p4's programs, for two leaves: nothing of the programs themselves is needed."""
+"""Entries of conweave-p4's programs, for leaves: nothing of the programs themselves is needed."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pytest
 import topologies
 from harness.control.controller import Settings, switch_view
 from harness.control.programs.entries import EntryFile
-from p4cc.programs import CloneSession, Entry, Exact, Range, TableEntry
+from p4cc.programs import Action, CloneSession, Entry, Exact, Range, TableEntry
 from p4switch.architectures.architecture import ARCHITECTURES
 from tools import conweave_leaf
 from tools.conweave_entries import LeafConweave, flow_control_message, marking
 from topologies.model import Topology, renumbered
 
 
-@pytest.fixture(scope="module")
-def network(tmp_path_factory: pytest.TempPathFactory) -> Topology:
+@pytest.fixture(scope="module", params=[2, 4])
+def network(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Topology:
     path = tmp_path_factory.mktemp("network") / "network.toml"
-    path.write_text(conweave_leaf.network_file())
+    path.write_text(conweave_leaf.network_file(request.param))
     plain = topologies.build("edges", {"file": str(path)})
     panel = ARCHITECTURES.find("t2na").front_panel
     assert panel is not None
@@ -29,7 +29,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Topology:
 
 def entries(network: Topology, leaf: int, **parameters: object) -> tuple[list[Entry], str]:
     """Return the entries of a leaf, and the text of the file among them, which exists while it is yielded."""
-    view = switch_view(network, network.switches[leaf], Settings(), (6, 16))
+    view = switch_view(network, network.switch_by_name[f"leaf{leaf}"], Settings(), (6, 16))
     found, text = [], ""
     for entry in LeafConweave.model_validate(parameters).entries(view):
         found.append(entry)
@@ -60,16 +60,20 @@ def test_every_depth_has_at_most_one_probability_of_a_mark() -> None:
 
 def test_each_pair_of_hosts_at_different_leaves_is_a_connection(network: Topology) -> None:
     found, text = entries(network, 0, port_register=7)
-    hosts = len(network.hosts)
+    own = 8
     pairs = keys(found, "get_hashidx_basertt")
-    assert len({tuple(pair.values()) for pair in pairs}) == len(pairs) == hosts * hosts // 2
+    assert len({tuple(pair.values()) for pair in pairs}) == len(pairs) == 2 * own * (len(network.hosts) - own)
+    actions = [each.action for each in found if isinstance(each, TableEntry) and each.table == "get_hashidx_basertt"]
+    cells = [action.params["idx"] for action in actions if isinstance(action, Action)]
+    assert len(set(cells)) == len(pairs)
+    assert max(cells) < 1 << 12
     assert text.count("register_id: 7 ") == len(pairs)
 
 
 def test_each_reorder_queue_of_a_hosts_port_has_a_cell_of_its_own(network: Topology) -> None:
     found, _ = entries(network, 1)
     queues = keys(found, "do_get_idx_queue_occupancy_array_data_eg")
-    assert len({tuple(queue.values()) for queue in queues}) == len(queues) == 12 * len(network.hosts) // 2
+    assert len({tuple(queue.values()) for queue in queues}) == len(queues) == 12 * 8
     assert {each.session_id: each.replicas for each in found if isinstance(each, CloneSession)} == {
         220: ((6, 0),), 16: ((16, 0),), 8: ((8, 0),)
     }  # fmt: skip
@@ -81,3 +85,12 @@ def test_without_rerouting_packets_are_only_forwarded(network: Topology) -> None
     tables = {each.table for each in found if isinstance(each, TableEntry)}
     assert "nexthop" in tables
     assert "check_rdma_data" not in tables
+
+
+def test_messages_have_a_link_of_their_own_and_data_have_the_spines(network: Topology) -> None:
+    there = {port: there.node for port, there in network.ports["leaf1"].items()}
+    assert there[8] == "messages"
+    found, _ = entries(network, 1)
+    (uplinks,) = (each.action for each in found if isinstance(each, TableEntry) and each.table == "nexthop_c1")
+    assert isinstance(uplinks, tuple)
+    assert [there[action.params["port"]] for action in uplinks] == [f"spine{number}" for number in range(8)]

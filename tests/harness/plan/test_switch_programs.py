@@ -11,7 +11,7 @@ import topologies
 from harness.plan.portable import PortableRun
 from harness.plan.resolve import plan, resolved
 from harness.plan.run import Run
-from harness.plan.scenario import SwitchGroup, anchored, check, dump, override, parse
+from harness.plan.scenario import anchored, check, dump, override, parse
 from harness.plan.switch_programs import selected
 from p4switch.errors import UserError
 
@@ -47,7 +47,8 @@ def names(run: Run) -> dict[str, str]:
 )
 def test_a_tier_has_a_number_and_a_name(topology: dict[str, Any], group: dict[str, Any], some: str) -> None:
     network = topologies.build(topology["name"], {key: value for key, value in topology.items() if key != "name"})
-    found = selected([SwitchGroup(program="ecn", **group)], network)[0]
+    tables = {"topology": topology, "workload": {"name": "none"}, "switches": [{"program": "ecn", **group}]}
+    found = selected(check(tables), network)[0]
     (tier,) = {network.switch_by_name[name].tier for name in found}
     assert some in found
     assert found == tuple(switch.name for switch in network.switches if switch.tier == tier)
@@ -67,8 +68,10 @@ def test_names_and_a_tier_both_hold() -> None:
 def test_one_program_of_all_switches_is_the_scenarios_own() -> None:
     (of_all,) = planned().switch_programs
     assert (of_all.place, of_all.switches) == (None, ("spine0", "spine1", "leaf0", "leaf1"))
-    (of_all,) = planned({"names": ["*"], "program": "ecn"}, program="int").switch_programs
-    assert of_all.name == "ecn"  # int, which does not fit, has no switch
+    (of_all,) = planned({"names": ["*"], "program": "ecn_int"}).switch_programs
+    assert (of_all.place, of_all.name) == (0, "ecn_int")
+    with pytest.raises(UserError, match=r"^program: entries of switches select all switches; expected no program"):
+        planned({"names": ["*"], "program": "ecn_int"}, program="ecn")
 
 
 @pytest.mark.parametrize(
