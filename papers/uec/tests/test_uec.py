@@ -119,12 +119,32 @@ def test_case_4_two_to_one() -> None:
 
 
 # Tails of the simulator's ten seeds in us, and the packets that it sends again, by scenario and variant; of load
-# balancers and variants for `uec-degraded`. Of 127 to 1 it has one seed.
+# balancers and variants for `uec-degraded`. Of 127 to 1 and at other rates it has one seed.
 FIGURES = {
     "uec-incast": {
         "15 to 1": (2455, 2503, 780, 813),
         "15 to 1, RCCC": (2464, 2466, 761, 765),
         "15 to 1, both": (2463, 2464, 756, 763),
+    },
+    "uec-rates": {
+        "2 to 1, 200 Gb/s": (175.6, 175.6, 80, 80),
+        "2 to 1, 200 Gb/s, RCCC": (175.4, 175.4, 5, 5),
+        "2 to 1, 400 Gb/s": (93.9, 93.9, 154, 154),
+        "2 to 1, 400 Gb/s, RCCC": (93.7, 93.7, 4, 4),
+        "2 to 1, 800 Gb/s": (52.9, 52.9, 152, 152),
+        "2 to 1, 800 Gb/s, RCCC": (52.8, 52.8, 5, 5),
+        "15 to 1, 200 Gb/s": (1243.1, 1243.1, 1465, 1465),
+        "15 to 1, 200 Gb/s, RCCC": (1231.7, 1231.7, 1361, 1361),
+        "15 to 1, 400 Gb/s": (640.3, 640.3, 2835, 2835),
+        "15 to 1, 400 Gb/s, RCCC": (620.8, 620.8, 2552, 2552),
+        "15 to 1, 800 Gb/s": (321.4, 321.4, 5211, 5211),
+        "15 to 1, 800 Gb/s, RCCC": (315.9, 315.9, 4871, 4871),
+        "permutation, 200 Gb/s": (104.0, 104.0, 0, 0),
+        "permutation, 200 Gb/s, RCCC": (106.4, 106.4, 0, 0),
+        "permutation, 400 Gb/s": (58.8, 58.8, 0, 0),
+        "permutation, 400 Gb/s, RCCC": (58.9, 58.9, 0, 0),
+        "permutation, 800 Gb/s": (35.8, 35.8, 0, 0),
+        "permutation, 800 Gb/s, RCCC": (35.9, 35.9, 0, 0),
     },
     "uec-incast-128": {
         "127 to 1": (21_029, 21_029, 72_623, 72_623),
