@@ -84,7 +84,9 @@ class Place:
         self.bit: Final = bit
         self.byte: Final = bit // 8
         self.end_byte: Final = end_byte
+        self._end: i64 = end_byte
         self.shift: Final = 8 * end_byte - bit - field.bits
+        self._shift: i64 = self.shift
         self.mask: Final = (1 << field.bits) - 1
         self.least: Final = field.least
         self._short: Final = end_byte - bit // 8 <= 8  # the eight bytes that end with the field contain all of it
@@ -92,11 +94,11 @@ class Place:
 
     def get(self, frame: bytes, offset: int) -> int:
         """Return the field's value in a header at `frame[offset]`."""
-        end = offset + self.end_byte
+        start: i64 = offset
+        end: i64 = start + self._end
         if self._short and end >= 8:
             word: i64 = read_i64_be(frame, end - 8)
-            shift: i64 = self.shift
-            value: i64 = (word >> shift) & self._mask
+            value: i64 = (word >> self._shift) & self._mask
             if value >= 0:  # else the top bit of 64 looks like a sign
                 return value
         return int.from_bytes(frame[offset + self.byte : end], "big") >> self.shift & self.mask

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from librt.vecs import vec
 from mypy_extensions import mypyc_attr
 
-from host_agents.cc.base import UNLIMITED, Feedback, Outlet, Path, ReactionOutlet, ReactionPoint, Trimmed
+from host_agents.cc.base import MAX_RATE_BPS, UNLIMITED, Feedback, Outlet, Path, ReactionOutlet, ReactionPoint, Trimmed
 from host_agents.errors import HostError
 
 
@@ -22,7 +23,7 @@ class CompositeReactionPoint(ReactionPoint):
         super().__init__(path)
         self.own_rate_bps = path.line_rate_bps
         self.own_window_bytes = UNLIMITED
-        self.parts = parts
+        self.parts = vec[ReactionPoint](parts)  # a list would check the type of each item whenever it is read
         self._trimmed: Trimmed | None = None  # trimmed packet that is passed to the parts
         for part in parts:
             if part.shapes_data:
@@ -76,14 +77,14 @@ class CompositeReactionPoint(ReactionPoint):
         self.follow()
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        if not self.parts:
+        if len(self.parts) == 0:
             return
         for part in self.parts:
             part.on_sent(now_ns, wire_bytes)
         self.follow()
 
     def on_ack(self, feedback: Feedback) -> None:
-        if not self.parts:
+        if len(self.parts) == 0:
             return
         for part in self.parts:
             part.on_ack(feedback)
@@ -134,8 +135,14 @@ class CompositeReactionPoint(ReactionPoint):
         rate_bps = self.own_rate_bps
         window_bytes = self.own_window_bytes
         for part in self.parts:
-            part.expect_limits()
-            rate_bps = min(rate_bps, part.rate_bps)
-            window_bytes = min(window_bytes, part.window_bytes)
+            part_bps = part.rate_bps
+            part_bytes = part.window_bytes
+            if not (0.0 < part_bps <= MAX_RATE_BPS and part_bytes >= 0.0):  # also true for NaN
+                part.expect_limits()
+            if part_bps < rate_bps:
+                rate_bps = part_bps
+            if part_bytes < window_bytes:
+                window_bytes = part_bytes
         self.window_bytes = window_bytes
-        self.set_rate(rate_bps)
+        if rate_bps != self.rate_bps:
+            self.set_rate(rate_bps)

@@ -129,6 +129,7 @@ class Rccc(CompositeReactionPoint):
         super().__init__(path, parts)  # NSCC, which also limits the sender
         self.own_headers = True
         self.most_credit_bytes = credit_quanta(parameters, path) * QUANTUM_BYTES
+        self._most_credit = float(self.most_credit_bytes)
         self.credit_bytes = self.most_credit_bytes
         self.speculating = True
         self.pulled_quanta = 0
@@ -154,7 +155,7 @@ class Rccc(CompositeReactionPoint):
     def may_send(self, inflight_bytes: int) -> bool:
         if self.credit_bytes <= 0:
             return False
-        return not self.parts or super().may_send(inflight_bytes)  # alone it has no window
+        return len(self.parts) == 0 or super().may_send(inflight_bytes)  # alone it has no window
 
     def on_start(self, now_ns: int) -> None:
         super().on_start(now_ns)
@@ -241,15 +242,17 @@ class Rccc(CompositeReactionPoint):
 
     def _target(self, waiting_bytes: int, credit_bytes: int) -> int:
         """Return the pull target in quanta for the waiting data beyond the credit."""
-        wanted = min(waiting_bytes, self.most_credit_bytes)
-        if self.parts:
-            wanted = min(wanted, int(self.window_bytes) + self.path.wire_bytes)
-        wanted = max(wanted - credit_bytes, 0)
+        packet_bytes = self.path.wire_bytes
+        most_bytes = self.most_credit_bytes
+        if self.window_bytes < self._most_credit:
+            most_bytes = min(most_bytes, int(self.window_bytes) + packet_bytes)
+        wanted = max(min(waiting_bytes, most_bytes) - credit_bytes, 0)
         if self.speculating and waiting_bytes > 0:
-            wanted = max(wanted, self.path.wire_bytes)
-        if self._senders.waiting > 1:
-            wanted = int(wanted / self._senders.waiting)
-        return self.pulled_quanta + -(-wanted // QUANTUM_BYTES)
+            wanted = max(wanted, packet_bytes)
+        waiting = self._senders.waiting
+        if waiting > 1:
+            wanted //= waiting
+        return self.pulled_quanta + (wanted + QUANTUM_BYTES - 1) // QUANTUM_BYTES
 
     def _request(self, now_ns: int) -> None:
         """Send a request for credit, unless the last one was just sent."""
@@ -266,7 +269,8 @@ class Rccc(CompositeReactionPoint):
 
     def _look(self) -> None:
         """Update whether the sender waits for the link."""
-        self._count(self.traffic.waiting_bytes > 0 and self.may_send(self.traffic.inflight_bytes))
+        traffic = self.traffic
+        self._count(self.credit_bytes > 0 and traffic.waiting_bytes > 0 and self.may_send(traffic.inflight_bytes))
 
     def _count(self, waits: bool) -> None:
         if waits != self._waits:
