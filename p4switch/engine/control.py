@@ -503,11 +503,7 @@ class _PipelineGenerator:
 
     def _next(self, apply: ir.Apply, action: int | None, hit: bool) -> str | None:
         """Return the node that follows a table, given whether it hits and which action it runs."""
-        label: bool | int | None = hit
-        if not apply.by_hit:
-            name = None if action is None else self.control.actions[action].name
-            label = next((i for i, each in enumerate(apply.table.actions) if each.name == name), None)
-        return apply.on.get(label, apply.default).name or None
+        return apply.after(None if action is None else self.control.actions[action], hit).name or None
 
     def _lookup(self, table: Table) -> tuple[str, str]:
         """Declare the result of a table's lookup; return its name and that of the key."""

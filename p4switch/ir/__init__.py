@@ -90,7 +90,7 @@ from p4switch.ir.program import (
     Terminator,
     ValueSet,
 )
-from p4switch.ir.visitor import ExpressionVisitor, OperationVisitor
+from p4switch.ir.visitor import ExpressionVisitor, OperationVisitor, TerminatorVisitor
 
 __all__ = [
     "BOOL",
@@ -167,6 +167,7 @@ __all__ = [
     "StackRef",
     "Table",
     "Terminator",
+    "TerminatorVisitor",
     "UnionRef",
     "Valid",
     "ValueSet",

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from p4switch.compiler.types import Header, Type
-from p4switch.ir.expressions import Const, Expr, FieldRef, HeaderRef, StackRef, UnionRef
+from p4switch.ir.expressions import Const, Expr, FieldRef, HeaderRef, Result, StackRef, UnionRef
 from p4switch.ir.operations import Operation
 from p4switch.ir.places import Place
+
+if TYPE_CHECKING:
+    from p4switch.ir.visitor import TerminatorVisitor
 
 DEFAULT_TABLE_SIZE = 1024
 
@@ -41,6 +44,9 @@ class Goto:
     target: Block
     span: Any = None
 
+    def accept(self, visitor: TerminatorVisitor[Result]) -> Result:
+        return visitor.goto(self)
+
 
 @dataclass(slots=True, eq=False)
 class Branch:
@@ -48,6 +54,9 @@ class Branch:
     if_true: Block
     if_false: Block
     span: Any = None
+
+    def accept(self, visitor: TerminatorVisitor[Result]) -> Result:
+        return visitor.branch(self)
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +78,17 @@ class Apply:
         """
         return any(isinstance(label, bool) for label in self.on)
 
+    def after(self, action: Action | None, hit: bool) -> Block:
+        """Return the block that follows a look-up that runs `action`; None is no action."""
+        if self.by_hit:
+            return self.on.get(hit, self.default)
+        name = None if action is None else action.name
+        number = next((i for i, each in enumerate(self.table.actions) if each.name == name), None)
+        return self.on.get(number, self.default)
+
+    def accept(self, visitor: TerminatorVisitor[Result]) -> Result:
+        return visitor.apply(self)
+
 
 @dataclass(slots=True, eq=False)
 class Select:
@@ -83,6 +103,9 @@ class Select:
     keys: list[Expr]
     cases: list[tuple[list[tuple[int, int | None]] | str, Block | None]]  # None: accept
     spans: list[Any] = field(default_factory=list)  # of the cases
+
+    def accept(self, visitor: TerminatorVisitor[Result]) -> Result:
+        return visitor.select(self)
 
 
 Terminator: TypeAlias = "Goto | Branch | Apply | Select"
@@ -342,3 +365,7 @@ class Program:
     lengths: dict[str, Expr] = field(default_factory=dict)  # bits of the varbit in headers of a type, by its name
     place: Callable[[int | None], Place | None] = nowhere
     """Function that returns the source position of a node's span."""
+
+    def meter_result(self, table: Table) -> Expr | None:
+        """Return the field that the direct meter of `table` writes; None without a meter."""
+        return next((meter.result for meter in self.meters if meter.name == table.meter), None)

@@ -1,11 +1,14 @@
-"""Visitors for tools, with a method for each expression and operation of P4-16, and one for operations of externs."""
+"""Visitors for tools: a method for each expression, terminator and operation of P4-16, one for those of externs."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from p4switch.ir import expressions, operations
+
+if TYPE_CHECKING:
+    from p4switch.ir import program
 
 Result = TypeVar("Result")
 
@@ -42,6 +45,25 @@ class ExpressionVisitor(Generic[Result]):
 
     @abstractmethod
     def last_index(self, expr: expressions.LastIndex) -> Result: ...
+
+
+class TerminatorVisitor(Generic[Result]):
+    """Visitor of terminators. A subclass that lacks a method raises TypeError at its definition."""
+
+    def __init_subclass__(cls) -> None:
+        operations.require_complete(cls)
+
+    @abstractmethod
+    def goto(self, end: program.Goto) -> Result: ...
+
+    @abstractmethod
+    def branch(self, end: program.Branch) -> Result: ...
+
+    @abstractmethod
+    def apply(self, end: program.Apply) -> Result: ...
+
+    @abstractmethod
+    def select(self, end: program.Select) -> Result: ...
 
 
 class OperationVisitor(Generic[Result]):

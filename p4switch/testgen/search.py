@@ -18,7 +18,8 @@ from typing import Any
 from p4switch.compiler.source import Location
 from p4switch.testgen.code import Code
 from p4switch.testgen.machine import ENVIRONMENTS, Machine
-from p4switch.testgen.proof import Prover, Unreachable
+from p4switch.testgen.proof import Prover
+from p4switch.testgen.reached import Unreachable
 from p4switch.testgen.run import Alternative, Decision, Inputs, Run
 from p4switch.testgen.solver import Solver
 from p4switch.testgen.values import Scalar
@@ -162,7 +163,7 @@ class Search:
                 prover = Prover(self.code, now + (self._end - now) / 4, stable)
             except TimeoutError:
                 break
-            unreachable += prover.unreachable(wanted & ~self._unreachable)
+            unreachable += prover.reached.unreachable(wanted & ~self._unreachable)
             for one in unreachable:
                 self._unreachable |= one.bit
         self.result.unreachable = sorted(unreachable, key=lambda f: f.place)

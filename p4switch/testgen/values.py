@@ -38,6 +38,22 @@ def formula(value: Scalar, t: types.Type) -> Any:
     return z3.BitVecVal(value.number, max(1, value.number.bit_length()) if plain else width(t))
 
 
+def constant(number: int, t: types.Type) -> Scalar:
+    """Return the value of a literal of type `t`."""
+    bits = types.width_of(t)
+    return Scalar(number if bits is None else number & (1 << bits) - 1)
+
+
+def constants(call: ir.ActionCall) -> list[Scalar]:
+    """Return the arguments of an action that the program itself gives."""
+    return [Scalar(a & (1 << width(t)) - 1) for a, (_, t) in zip(call.args, call.action.params, strict=True)]
+
+
+def joined(parts: list[Any]) -> Any:
+    """Return one bit vector of several, of which there is at least one."""
+    return z3.Concat(*parts) if len(parts) > 1 else parts[0]
+
+
 def typed(value: Scalar, t: types.Type) -> Scalar:
     """Return `value`, bits of a packet or an input, as a value of type `t`: the formula of a bool is a bool, too."""
     if isinstance(t, types.Bool) and z3.is_bv(value.formula):

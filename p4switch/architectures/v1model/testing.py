@@ -103,7 +103,7 @@ class V1Walk(Walk):
         if first:
             m.out.parsed_bytes = len(data) - len(rest)
             m.assumed()
-        m.verify_checksums(rest)
+        m.checksums.verify(rest)
         m.control("ingress")
         marks, m.marks = m.marks, Marks()
         if marks.clone is not None:
@@ -187,7 +187,7 @@ class V1Walk(Walk):
             self._enter(before)
         if m.pin(m.store.get((STANDARD, "egress_spec"), ZERO)) == DROP_PORT:
             return
-        m.update_checksums(rest)
+        m.checksums.update(rest)
         m.control("deparser")
         data = [*m.deparsed("deparser"), *rest]
         if marks.again is not None:

@@ -131,7 +131,7 @@ def test_tests_are_generated_and_proofs_made(path: Path) -> None:
             assert packet[2] == ports[port]
     assert ports == {1: 0, 2: 1}
     never = next(n for n, line in enumerate(PROGRAM.splitlines(), start=1) if "// never" in line)
-    assert [u.place.line for u in Prover(code, time.monotonic() + 60).unreachable(code.all)] == [never]
+    assert [u.place.line for u in Prover(code, time.monotonic() + 60).reached.unreachable(code.all)] == [never]
 
 
 @pytest.mark.usefixtures("loaded")

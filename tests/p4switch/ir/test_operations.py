@@ -21,6 +21,13 @@ def test_a_tool_without_a_method_for_an_operation_is_no_class() -> None:
             def assign(self, op: ir.Assign) -> None: ...
 
 
+def test_a_tool_without_a_method_for_a_terminator_is_no_class() -> None:
+    with pytest.raises(TypeError, match=r"class Tool has no .*select"):
+
+        class Tool(ir.TerminatorVisitor[None]):
+            def goto(self, end: ir.Goto) -> None: ...
+
+
 def test_each_operation_of_p4_has_a_method_in_the_visitor() -> None:
     """A composite operation, which a pass spells out, is of one method with all others."""
     composite = operations.CompositeOperation

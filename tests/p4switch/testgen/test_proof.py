@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[3]
 def proven(program: Path, stable: bool = False) -> dict[int, str]:
     """Lines that cannot be reached, with the reasons."""
     code = Code(lowered(parse_and_check(program)))
-    found = Prover(code, time.monotonic() + 300, stable).unreachable(code.all)
+    found = Prover(code, time.monotonic() + 300, stable).reached.unreachable(code.all)
     return {one.place.line: one.reason for one in found}
 
 
@@ -65,7 +65,7 @@ def test_nothing_that_tests_reach_is_proven_unreachable() -> None:
     reached = 0
     for test in result.tests:
         reached |= test.run.covered
-    assert Prover(code, time.monotonic() + 300, True).unreachable(reached) == []
+    assert Prover(code, time.monotonic() + 300, True).reached.unreachable(reached) == []
 
 
 def variant(tmp_path: Path, old: str, new: str) -> Path:
@@ -92,7 +92,7 @@ def test_no_generated_test_reaches_what_is_proven_unreachable(program: Path, mos
     for test in result.tests:
         reached |= test.run.covered
     assert reached
-    assert Prover(code, time.monotonic() + 300, True).unreachable(reached) == []
+    assert Prover(code, time.monotonic() + 300, True).reached.unreachable(reached) == []
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_nothing_is_said_of_what_was_not_followed() -> None:
     prover = Prover(code, time.monotonic() + 300)
     elsewhere = code.bit(0)  # a place where no statement is
     assert elsewhere > code.all
-    assert prover.unreachable(elsewhere) == []
+    assert prover.reached.unreachable(elsewhere) == []
 
 
 @dataclass(slots=True, eq=False)
@@ -159,7 +159,7 @@ def test_what_an_operation_writes_may_be_anything_and_nothing_else_may(tmp_path:
     assert isinstance(left, ir.FieldRef)
 
     def lines() -> set[int]:
-        return {one.place.line for one in Prover(code, time.monotonic() + 300).unreachable(code.all)}
+        return {one.place.line for one in Prover(code, time.monotonic() + 300).reached.unreachable(code.all)}
 
     block.ops[-1] = Touch((ir.FieldRef(left.header, left.name + " of another", left.type),))
     assert metadata in lines()

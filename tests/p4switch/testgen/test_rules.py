@@ -133,7 +133,7 @@ def test_the_last_rule_is_found(large: Code) -> None:
 
 
 def test_the_time_ends_a_packet(large: Code) -> None:
-    run = Machine(large, Inputs(1), deadline=lambda: True).run()
+    run = Machine(large, Inputs(1), out_of_time=lambda: True).run()
     assert run.problem == "there was no time left"
 
 

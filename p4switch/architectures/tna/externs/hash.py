@@ -99,7 +99,7 @@ class HashGet(ir.ExternOperation):
 
     def run(self, machine: Machine) -> None:
         if self.calculation.algorithm == INTERNET_CHECKSUM:
-            machine.assign(self.target, machine.checksum(self.calculation, [], valid_only=True))
+            machine.assign(self.target, machine.checksums.of(self.calculation, [], valid_only=True))
             return
         _run(self, machine)
 
@@ -146,7 +146,7 @@ def _shifted(operation: HashGet | ConfigurableHashGet, to: Statements) -> C:
 
 
 def _run(operation: HashGet | ConfigurableHashGet, machine: Machine) -> None:
-    hashed = machine.hashed(operation.calculation, ("hash", operation.span))
+    hashed = machine.checksums.hashed(operation.calculation, ("hash", operation.span))
     machine.assign(operation.target, machine.number(hashed >> operation.shift, operation.target.type))
 
 

@@ -50,7 +50,7 @@ class Hash(ir.ExternOperation):
         to.store(place, cexpr.binary("+", hash_value, to.x.low(self.base, 64)))
 
     def run(self, machine: Machine) -> None:
-        hashed = machine.hashed(self.calculation, ("hash", self.span))
+        hashed = machine.checksums.hashed(self.calculation, ("hash", self.span))
         modulus, low = machine.value(self.size).number, machine.value(self.base).number
         machine.assign(self.target, machine.number(low + (hashed % modulus if modulus else 0), self.target.type))
 
