@@ -14,6 +14,7 @@ from p4switch.engine.control import Control
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.parser import ParserGenerator, VsetKeys
+from p4switch.engine.pipeline import PipelineGenerator
 from p4switch.engine.program import Program, c_string, numbered
 from p4switch.engine.statements import Statements
 from p4switch.engine.value import c_member, cut, storage_bytes
@@ -89,7 +90,7 @@ class Generator:
             self.control.description(),
             '\n#include "apply.h"\n',
             *parsers,
-            *map(self.control.pipeline_text, self._controls),
+            *(PipelineGenerator(self.control, pipeline).function() for pipeline in self._controls),
             *(text for deparser in self.deparsers for text in self._deparser(deparser)),
             self._verify_checksums(),
             self._update_checksums(),
