@@ -14,13 +14,15 @@ _PIPE_PORTS = 1 << PIPE_PORT_BITS
 class FrontPanel:
     """Front panel of a chip: `count` ports of each of its `pipes`, from local number `first` on.
 
-    The first `reserved` ports are not used, because P4Runtime has no port 0.
+    The first `reserved` ports are not used, because P4Runtime has no port 0. Local ports in `recirculation` lead back
+    to their pipe.
     """
 
     pipes: int
     first: int
     count: int
     reserved: int = 0
+    recirculation: range = range(0)
 
     def device_ports(self, without: Collection[int] = ()) -> list[int]:
         """Return the program's numbers of the ports, in the order of the front panel, but for those in `without`."""

@@ -20,6 +20,8 @@ and defines
     static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
     static void free_packet(p4_switch *sw, p4_packet *packet)
     static int deflect(p4_switch *sw, p4_packet *packet), of a path that `deflects` what a queue has no room for
+    static void timer(p4_switch *sw, p4_tick now) and static void state_changed(p4_switch *sw), of a path that
+        `has_timers`
     static void queue_changed(p4_switch *sw, const p4_packet *packet, uint32_t queue, uint32_t cells, p4_tick now), if
         HAS_WATCHER, of a program with the control that is the path's `watcher`
 
@@ -94,6 +96,7 @@ class PacketPath:
     port: str = ""
     named: bool = False
     deflects: bool = False
+    has_timers: bool = False
     keeps_fields: bool = False
     watcher: str = ""
     watched: tuple[str, int] = ("", 0)

@@ -73,7 +73,10 @@ class Attribute(ABC):
 
 
 class EntryScope(Attribute):
-    """Scope of entries: which pipes have entries of their own, and which share them."""
+    """Scope of entries: which pipes have entries of their own, and which share them.
+
+    The scope of parsers is stored and returned; all parsers of a pipe have the same entries.
+    """
 
     kind = "entry_scope"
     _SCOPES = ("gress_scope", "pipe_scope", "prsr_scope")
@@ -81,6 +84,7 @@ class EntryScope(Attribute):
     def __init__(self, table: Owner) -> None:
         super().__init__(table)
         self._pipes = _Mode(predef=_Mode.ALL)
+        self._parsers = _Mode(predef=_Mode.ALL, args=0xFF)
 
     @property
     def is_symmetric(self) -> bool:
@@ -103,7 +107,7 @@ class EntryScope(Attribute):
             kind = mode.WhichOneof("scope")
             if kind is None:
                 invalid(f"{self._table.name}: {name}: the scope is missing")
-            if name != "pipe_scope" and (kind != "predef" or mode.predef != _Mode.ALL):
+            if name == "gress_scope" and (kind != "predef" or mode.predef != _Mode.ALL):
                 unimplemented(f"{self._table.name}: {name}: only ALL is supported")
         pipes = given.pipe_scope
         if pipes.WhichOneof("scope") == "predef" and pipes.predef not in _Mode.PredefinedMode.values():
@@ -113,11 +117,13 @@ class EntryScope(Attribute):
             if any(named.count(pipe) != 1 for pipe in self._table.pipes):
                 expected = "pipe 0" if list(self._table.pipes) == [0] else f"each of pipes {[*self._table.pipes]}"
                 invalid(f"{self._table.name}: pipe_scope: {pipes.user_defined:#x}; expected {expected} in one scope")
-        old, self._pipes = self._pipes, _Mode()
+        old = self._pipes, self._parsers
+        self._pipes, self._parsers = _Mode(), _Mode()
         self._pipes.CopyFrom(pipes)
+        self._parsers.CopyFrom(given.prsr_scope if "prsr_scope" in there else old[1])
 
         def undo() -> None:
-            self._pipes = old
+            self._pipes, self._parsers = old
 
         return undo
 
@@ -125,8 +131,7 @@ class EntryScope(Attribute):
         """Put the scopes into a message."""
         into.gress_scope.predef = _Mode.ALL
         into.pipe_scope.CopyFrom(self._pipes)
-        into.prsr_scope.predef = _Mode.ALL
-        into.prsr_scope.args = 0xFF
+        into.prsr_scope.CopyFrom(self._parsers)
 
 
 def _scopes(user_defined: int) -> list[list[int]]:

@@ -19,7 +19,7 @@ from google.protobuf.text_format import ParseError
 
 from p4switch import daemon, engine, ir
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture
-from p4switch.architectures.front_panel import PIPE_PORT_BITS
+from p4switch.architectures.front_panel import PIPE_PORT_BITS, FrontPanel
 from p4switch.architectures.packet_path import path_of
 from p4switch.bfrt.pipes import Pipe, Program
 from p4switch.bfrt.server import BfRuntimeServer
@@ -87,6 +87,7 @@ class SwitchProcess:
         self._send = send
         self._trace = trace
         self.live = self._module.Live(traffic.tick_ns, traffic.cell_bytes, traffic.framing_bytes, traffic.origin_ns)
+        self._numbers: set[int] = set()  # of all ports
         for number, interface in interfaces.items():
             self._add_port(number, interface)
         if cpu_port is not None:
@@ -115,6 +116,7 @@ class SwitchProcess:
                          threading.Thread(target=self._watch_links, name="link events", daemon=True)]
 
     def _add_port(self, number: int, interface: str | None) -> None:
+        self._numbers.add(number)
         what = f"-i {number}@{interface}" if interface else f"--cpu-port {number}"
         try:
             sender = self.live.add_port(number, interface, _RING_SLOTS, self._send)
@@ -127,6 +129,12 @@ class SwitchProcess:
             raise UserError(f"{what}: {error.strerror}; expected {expected}") from error
         if interface:
             _LOG.info("port %d: %s, frames are sent by %s", number, interface, sender)
+
+    def _add_recirculation(self, first: int, panel: FrontPanel) -> None:
+        """Add the ports that lead back to the pipe with this first port, which have queues but no interfaces."""
+        for local in panel.recirculation:
+            if first + local not in self._numbers:
+                self._add_port(first + local, None)
 
     def _add_pipe(self) -> None:
         number = len(self.devices)
@@ -231,6 +239,9 @@ class SwitchProcess:
         self._looped = frozenset(looped)
         while len(self.devices) < count:
             self._add_pipe()
+        if architecture.front_panel is not None:
+            for pipe in range(count):
+                self._add_recirculation(pipe << PIPE_PORT_BITS, architecture.front_panel)
         running: dict[Path, list[Pipe]] = {program: [] for program in programs}
         for number, device in enumerate(self.devices):
             program, each = pipelines[number % len(pipelines)]

@@ -385,6 +385,7 @@ class Generator:
             "n_points": len(self.program.points.all) if self.traced else 0,
             **{own: own for own in (*counts, "receive", "transmit", "free_packet", "take_over", "release")},
             **({"deflect": "deflect"} if self.path.deflects else {}),
+            **({"timer": "timer", "state_changed": "state_changed"} if self.path.has_timers else {}),
             **({"queue_changed": "queue_changed"} if self._has_watcher else {}),
         }
         items = [f".{name} = {value}" for name, value in described.items()]

@@ -5,6 +5,7 @@ Both directions are exact: `encode_*` of the result of `decode_*` is the canonic
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from p4switch.p4runtime.bytestring import parse, shortest
@@ -44,7 +45,9 @@ def decode_match(table: Table, matches: Sequence[Message]) -> tuple[KeyField, ..
 
 
 def decode_member(name: str, fields: Sequence[Field], matches: Sequence[Message]) -> tuple[KeyField, ...]:
-    """Return the engine's key of a member of a value set; as `decode_match`."""
+    """Return the engine's key of a member of a value set; as `decode_match`, but an exact field may have a mask."""
+    masked = {m.field_id for m in matches if m.WhichOneof("field_match_type") == "ternary"}
+    fields = [replace(f, kind="ternary") if f.kind == "exact" and f.id in masked else f for f in fields]
     return _decode(name, fields, matches, {f.id: i for i, f in enumerate(fields)}, tuple(f.anything for f in fields),
                    frozenset(i for i, f in enumerate(fields) if f.kind == "exact"))
 
@@ -107,12 +110,12 @@ def encode_match(fields: Sequence[Field], key: Sequence[KeyField], into: Message
         if first is None or (f.kind != "exact" and part == f.anything):
             continue
         match = into.add(field_id=f.id)
-        if f.kind == "exact":
+        if f.kind == "exact" and not second:
             match.exact.value = shortest(first)
         elif f.kind == "lpm":
             match.lpm.value = shortest(first)
             match.lpm.prefix_len = second
-        elif f.kind == "ternary":
+        elif f.kind in ("exact", "ternary"):
             assert isinstance(second, bytes)
             match.ternary.value = shortest(first)
             match.ternary.mask = shortest(second)

@@ -30,7 +30,7 @@ T2NA = Architecture(
     MATCH_KINDS,
     tuple(fixed_tables("tf2", _SESSIONS)),
     pads_headers=True,
-    front_panel=FrontPanel(pipes=4, first=8, count=64),
+    front_panel=FrontPanel(pipes=4, first=8, count=64, recirculation=range(6, 8)),
     key_masks="KeyMasks",
     clock_hz=999_999_973,
 )

@@ -56,7 +56,7 @@ TNA = Architecture(
     MATCH_KINDS,
     tuple(fixed_tables("tf1", _SESSIONS)),
     pads_headers=True,
-    front_panel=FrontPanel(pipes=4, first=0, count=64, reserved=1),
+    front_panel=FrontPanel(pipes=4, first=0, count=64, reserved=1, recirculation=range(68, 72)),
     key_masks="KeyMasks",
     clock_hz=1_271_000_054,
 )
@@ -82,6 +82,7 @@ def packet_path(
         named=True,
         deflects=True,
         keeps_fields=True,
+        has_timers=True,
         watcher="ghost" if ghost else "",
         watched=(ghost, 4),
         in_front=dict(zip(("ingress_parser", "egress_parser"), fronts, strict=True)),

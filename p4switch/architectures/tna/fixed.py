@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from p4switch.bfrt.fields import Json, Table, data_field, value_type
+from p4switch.architectures.tna.state import BUFFER_CELLS
+from p4switch.bfrt.fields import Json, Table, data_field, in_bytes, parameter, value_type
 
 _DEVICE_CONFIGURATION = 0xFF060001
 _MIRROR = 0xFF040001
 _PRE = 0xFF020001
 _PORT = 0xFF010001
+_PKTGEN = 0xFF030001
 _PORTS = 288
 _MTU_BYTES = 10240
 
@@ -25,7 +27,7 @@ def fixed_tables(chip: str, sessions: int) -> list[Json]:
     ):
         table.singleton(data_field(number, name, t), read_only=True)
     table.singleton(data_field(16, "selector_member_order", value_type("bool", False)))
-    return [each.as_json() for each in (table, _ports(), _mirror(sessions), *_replication())]
+    return [each.as_json() for each in (table, _ports(), _mirror(sessions), *_replication(), *_generator(chip))]
 
 
 def _ports() -> Table:
@@ -115,3 +117,42 @@ def _replication() -> list[Table]:
             table.singleton(data_field(ident, f"${field.lstrip('*')}", t, repeated=field.startswith("*")))
         tables.append(table)
     return tables
+
+
+def _generator(chip: str) -> list[Table]:
+    """Return the tables of the packet generator."""
+    number, flag, long = (value_type(kind) for kind in ("uint32", "bool", "uint64"))
+    is_first = chip == "tf1"
+    short = value_type("uint16") if is_first else in_bytes(16)
+    pattern = number if is_first else in_bytes(128)
+    ports = Table(f"{chip}.pktgen.port_cfg", _PKTGEN, "PktgenPortCfg", 256, [])
+    ports.key(1, "dev_port", number)
+    names = ("recirculation_enable", "pktgen_enable", "pattern_matching_enable", "clear_port_down_enable")
+    for ident, name in enumerate(names, start=1):
+        ports.singleton(data_field(ident, name, flag))
+    applications = Table(f"{chip}.pktgen.app_cfg", _PKTGEN + 1, "PktgenAppCfg", 8 if is_first else 16, [])
+    applications.key(1, "app_id", number)
+    timer = [parameter(1, "timer_nanosec", number)]
+    match = [parameter(4, "pattern_value", pattern), parameter(5, "pattern_mask", pattern)]
+    triggers = [
+        (1, "trigger_timer_one_shot", timer), (2, "trigger_timer_periodic", timer),
+        (4, "trigger_recirc_pattern", match), *([] if is_first else [(5, "trigger_dprsr", match)]),
+    ]  # fmt: skip
+    applications.actions = [
+        {"id": ident, "name": name, "action_scope": "TableAndDefault", "annotations": [], "data": data}
+        for ident, name, data in triggers
+    ]
+    fields = [
+        (12, "app_enable", flag), (13, "pkt_len", short), (14, "pkt_buffer_offset", short),
+        (15, "pipe_local_source_port", number), (16, "increment_source_port", flag), (17, "batch_count_cfg", short),
+        (18, "packets_per_batch_cfg", short), (19, "ibg", number), (20, "ibg_jitter", number), (21, "ipg", number),
+        (22, "ipg_jitter", number), (23, "batch_counter", long), (24, "pkt_counter", long),
+        (25, "trigger_counter", long), *([] if is_first else [(28, "assigned_chnl_id", in_bytes(8))]),
+    ]  # fmt: skip
+    for ident, name, t in fields:
+        applications.singleton(data_field(ident, name, t))
+    buffer = Table(f"{chip}.pktgen.pkt_buffer", _PKTGEN + 2, "PktgenPktBufferCfg", BUFFER_CELLS, [])
+    buffer.key(1, "pkt_buffer_offset", number)
+    buffer.key(2, "pkt_buffer_size", number)
+    buffer.singleton(data_field(1, "buffer", in_bytes(8), repeated=True))
+    return [ports, applications, buffer]

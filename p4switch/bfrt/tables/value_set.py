@@ -52,16 +52,19 @@ class ValueSetTable(Table):
         return write_p4(state, P4Update.MODIFY, "value_set_entry", value_set)
 
     def _member(self, key: Message) -> Message:
-        """Return a key, which is ternary in BfRuntime, as a P4Runtime member, whose fields are exact."""
+        """Return a key, which is ternary in BfRuntime, as a P4Runtime member, whose fields are exact without a mask."""
         member = p4runtime_pb2.ValueSetMember()
         matches, _ = self._keys.decode(key)
         whole = {f["id"]: canonical((1 << width_of(f)) - 1) for f in self._info["key"]}
         ternary_of = {m.field_id: m.ternary for m in matches}
         for ident, mask in whole.items():
-            if ident not in ternary_of or ternary_of[ident].mask != mask:
-                unimplemented(f"{self.name}: a mask that is not all ones is not supported")
+            if ident not in ternary_of:
+                unimplemented(f"{self.name}: a mask of zeros is not supported")
             match = member.match.add(field_id=ident)
-            match.exact.value = ternary_of[ident].value
+            if ternary_of[ident].mask == mask:
+                match.exact.value = ternary_of[ident].value
+            else:
+                match.ternary.CopyFrom(ternary_of[ident])
         return member
 
     def clear(self, state: State) -> Undo:
@@ -84,7 +87,10 @@ class ValueSetTable(Table):
             reply = self._entry()
             ternary = [p4runtime_pb2.FieldMatch(field_id=m.field_id) for m in member.match]
             for match, m in zip(ternary, member.match, strict=True):
-                match.ternary.value, match.ternary.mask = m.exact.value, masks[m.field_id]
+                if m.WhichOneof("field_match_type") == "ternary":
+                    match.ternary.CopyFrom(m.ternary)
+                else:
+                    match.ternary.value, match.ternary.mask = m.exact.value, masks[m.field_id]
             reply.key.CopyFrom(self._keys.encode(ternary, 0))
             entries.append(reply)
         return entries

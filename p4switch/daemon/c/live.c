@@ -106,6 +106,27 @@ static void env_digest(void *ctx, p4_switch *of, uint32_t list_id, const uint8_t
     l->reported = true;
 }
 
+static p4_tick env_now(void *ctx)
+{
+    live *l = ctx;
+    return tm_ticks(&l->tm, live_clock(l));
+}
+
+static void env_set_timer(void *ctx, p4_tick at)
+{
+    live *l = ctx;
+    uint64_t time = at < LIVE_NEVER / l->tm.tick_ns ? at * l->tm.tick_ns : LIVE_NEVER;
+    l->timer = time < l->timer ? time : l->timer;
+}
+
+/* Does what the pipeline wants to be done by now. */
+void live_timer(live *l)
+{
+    l->timer = LIVE_NEVER;
+    p4_switch_timer(l->sw, ticks(l));
+    live_serve_touched(l);
+}
+
 static int env_stop_queue(void *ctx, uint32_t port, uint32_t queue, int stopped)
 {
     live *l = ctx;
@@ -369,6 +390,7 @@ live *live_new(uint32_t tick_ns, uint32_t cell_bytes, int32_t framing_bytes, uin
     l->limits = TM_UNLIMITED;
     l->framing_bytes = framing_bytes;
     l->cpu_last = &l->cpu_first;
+    l->timer = LIVE_NEVER;
     l->origin = origin ? origin : live_read_clock(CLOCK_MONOTONIC);
     return l;
 }
@@ -450,12 +472,13 @@ void live_set_switch(live *l, p4_switch *sw)
         p4_switch_set_env(l->sw, &l->env_before);
     }
     l->sw = sw;
+    l->timer = LIVE_NEVER;
     if (sw) {
         l->tm.packet_bytes = p4_switch_packet_bytes(sw);
         l->tm.changed = p4_switch_watches_queues(sw) ? queue_changed : NULL;
         l->env_before = *p4_switch_get_env(sw);
         p4_env env = {.ctx = l, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
-                      .drop = env_drop, .digest = env_digest, .stop_queue = env_stop_queue, .log = env_log,
+                      .drop = env_drop, .digest = env_digest, .stop_queue = env_stop_queue, .now = env_now, .set_timer = env_set_timer, .log = env_log,
                       .trace = l->env_before.trace ? env_trace : NULL};
         p4_switch_set_env(sw, &env);
     }

@@ -116,6 +116,7 @@ typedef struct live {
     uint64_t log_interval;   /* minimum interval between logged depths; 0: no log */
     pool pool;
     tm_limits limits;        /* of every port */
+    uint64_t timer;          /* when the pipeline wants to be called; LIVE_NEVER: not at all */
     uint8_t arriving;        /* the PFC class of the packet that the pipeline is processing */
     p4_frame *cpu_first, **cpu_last;
     uint32_t cpu_count;
@@ -185,6 +186,7 @@ void live_frame_free(live *l, p4_frame *frame);
 void live_arrive(live *l, live_port *port, p4_frame *frame);
 void live_touch(tm_port *port);
 void live_serve_touched(live *l);
+void live_timer(live *l);
 
 static inline live_port *live_port_of(tm_port *tm)
 {

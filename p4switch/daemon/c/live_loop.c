@@ -39,6 +39,12 @@ bool live_catch_up(live *l, uint64_t until)
                 arrival = false;
             }
         }
+        if (l->timer <= time) {
+            l->now = l->timer > l->now ? l->timer : l->now;
+            live_timer(l);
+            l->events++;
+            continue;
+        }
         if (l->next_change < l->change_count && l->changes[l->next_change].time <= time) {
             live_apply_change(l, &l->changes[l->next_change++]);
             l->events++;
@@ -80,7 +86,7 @@ static void deliver_due(live *l, uint64_t until)
  * as it leaves in time. */
 static uint64_t next_due(const live *l)
 {
-    uint64_t time = NEVER;
+    uint64_t time = l->timer;
     for (uint32_t i = 0; i < l->count; i++) {
         const live_port *port = l->ports[l->numbers[i]];
         const wire *w = &port->wire;

@@ -651,6 +651,7 @@ METHOD(object_write)
     if ((Py_ssize_t)bytes.len != len)
         return PyErr_Format(PyExc_ValueError, "%s: expected a cell of %zd bytes, got %zu", name, len, bytes.len);
     memcpy(cell, bytes.data, bytes.len);
+    p4_switch_state_changed(self->sw);
     Py_RETURN_NONE;
 }
 

@@ -139,6 +139,9 @@ typedef struct p4_program {
     int (*deflect)(p4_switch *sw, p4_packet *packet); /* NULL: the architecture drops packets that find no room */
     /* NULL: no part of the program runs when a queue changes */
     void (*queue_changed)(p4_switch *sw, const p4_packet *packet, uint32_t queue, uint32_t cells, p4_tick now);
+    /* See p4_switch_timer and p4_switch_state_changed. NULL: the architecture has no timers. */
+    void (*timer)(p4_switch *sw, p4_tick now);
+    void (*state_changed)(p4_switch *sw);
     void (*free_packet)(p4_switch *sw, p4_packet *packet);
     /* Returns a packet of this program that takes the place of one of another program of the architecture, in front of
      * egress; that one is then to be released. */

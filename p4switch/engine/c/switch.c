@@ -329,8 +329,23 @@ void p4_packet_free(p4_switch *sw, p4_packet *packet)
 void p4_switch_set_env(p4_switch *sw, const p4_env *env)
 {
     const p4_env given = *env;
-    EACH_PIPE(sw, pipe)
+    EACH_PIPE(sw, pipe) {
         pipe->env = given;
+        p4_switch_state_changed(pipe);
+    }
+}
+
+void p4_switch_timer(p4_switch *sw, p4_tick now)
+{
+    EACH_PIPE(sw, pipe)
+        if (pipe->program->timer)
+            pipe->program->timer(pipe, now);
+}
+
+void p4_switch_state_changed(p4_switch *pipe)
+{
+    if (pipe->program->state_changed && pipe->env.set_timer)
+        pipe->program->state_changed(pipe);
 }
 
 const p4_env *p4_switch_get_env(const p4_switch *sw) { return &sw->env; }

@@ -133,6 +133,9 @@ typedef struct p4_env {
     void (*digest)(void *ctx, p4_switch *of, uint32_t list_id, const uint8_t *data, size_t len);
     /* Stops or restarts a queue of a port. Returns 0 if there is no such port. NULL: there are no queues. */
     int (*stop_queue)(void *ctx, uint32_t port, uint32_t queue, int stopped);
+    /* The present time, and a request for p4_switch_timer at a later one; requests add up. NULL: time stands still. */
+    p4_tick (*now)(void *ctx);
+    void (*set_timer)(void *ctx, p4_tick at);
     void (*trace)(void *ctx, const p4_trace_event *event); /* may be NULL */
     /* Reports messages of log_msg (failed is 0), and each assert or assume that fails, with its place in the source.
      * text is valid during the call. NULL: there is no listener. */
@@ -172,6 +175,12 @@ int p4_switch_watches_queues(const p4_switch *sw);
 
 /* A queue of a port has this many cells, now that `packet` has entered or left it. */
 void p4_switch_queue_changed(p4_switch *sw, const p4_packet *packet, uint32_t queue, uint32_t cells, p4_tick now);
+
+/* Does what is due by now: see env->set_timer. May call env->enqueue. */
+void p4_switch_timer(p4_switch *sw, p4_tick now);
+
+/* A cell of an extern object or of the packet path was written from outside; the pipeline sets its timers anew. */
+void p4_switch_state_changed(p4_switch *pipe);
 
 /* Frees a packet that will not be transmitted, for instance after a drop-tail loss. */
 void p4_packet_free(p4_switch *sw, p4_packet *packet);

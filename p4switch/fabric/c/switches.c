@@ -86,6 +86,22 @@ static void env_digest(void *ctx, p4_switch *of, uint32_t list_id, const uint8_t
     p4_switch_learn(of, list_id, data, len);
 }
 
+static void net_set_timer(net *n, node *at, uint64_t time);
+
+static p4_tick env_now(void *ctx)
+{
+    const node *at = ctx;
+    return tm_ticks(&at->tm, at->net->now);
+}
+
+static void env_set_timer(void *ctx, p4_tick tick)
+{
+    node *at = ctx;
+    uint64_t time = tick < TIME_NEVER / at->tm.tick_ns ? tick * at->tm.tick_ns : TIME_NEVER;
+    if (time < TIME_NEVER)
+        net_set_timer(at->net, at, time > at->net->now ? time : at->net->now);
+}
+
 static int env_stop_queue(void *ctx, uint32_t port, uint32_t queue, int stopped)
 {
     tm_port *out = tm_find(&((node *)ctx)->tm, port);
@@ -111,7 +127,8 @@ void net_env_init(node *at, p4_env *env)
 {
     *env = (p4_env){
         .ctx = at, .loops = 1, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
-        .drop = env_drop, .digest = env_digest, .stop_queue = env_stop_queue, .trace = env_trace,
+        .drop = env_drop, .digest = env_digest, .stop_queue = env_stop_queue, .now = env_now,
+        .set_timer = env_set_timer, .trace = env_trace,
     };
 }
 
@@ -128,6 +145,13 @@ void net_push(net *n, net_port *port, uint64_t time, event_kind kind, void *arg)
     node *at = port->node;
     uint64_t order = n->order++ & UINT32_MAX;
     heap_push(&at->events, (entry){time, (uint64_t)kind << 48 | (uint64_t)port->tm.number << 32 | order, arg});
+    due(n, at, time);
+}
+
+static void net_set_timer(net *n, node *at, uint64_t time)
+{
+    uint64_t order = n->order++ & UINT32_MAX;
+    heap_push(&at->events, (entry){time, (uint64_t)EV_TIMER << 48 | order, NULL});
     due(n, at, time);
 }
 
@@ -250,7 +274,18 @@ static void pfc_event(net *n, net_port *port, event_kind kind, void *arg)
     case EV_PFC_REFRESH:
         net_pfc_refresh(n, port);
         break;
+    case EV_TIMER: /* see switch_event */
+        break;
     }
+}
+
+static void switch_event(net *n, node *at, const entry *e)
+{
+    event_kind kind = (event_kind)(e->rank >> 48);
+    if (kind == EV_TIMER)
+        p4_switch_timer(at->sw, tm_ticks(&at->tm, n->now));
+    else
+        pfc_event(n, net_port_of(at->tm.ports[e->rank >> 32 & TM_MAX_PORT]), kind, e->what);
 }
 
 /* Runs all events at a switch before `end`. */
@@ -274,7 +309,7 @@ static void run_switch(net *n, node *at, uint64_t end)
         n->now = time;
         if (UNLIKELY(time == pfc)) {
             entry e = heap_pop(&at->events);
-            pfc_event(n, net_port_of(at->tm.ports[e.rank >> 32 & TM_MAX_PORT]), (event_kind)(e.rank >> 48), e.what);
+            switch_event(n, at, &e);
         } else if (time == arrival) {
             if (in + FRAMES_AHEAD < last)
                 prefetch_frame(in[FRAMES_AHEAD].frame);

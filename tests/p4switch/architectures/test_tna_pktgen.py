@@ -140,3 +140,12 @@ def test_a_packet_sends_16_bytes_at_most(tmp_path: Path) -> None:
     longer = EMITS["INGRESS_DEPARSER"].replace("emit(hdr.h)", "emit({ hdr.wide, hdr.wide, hdr.h })")
     with pytest.raises(CompileError, match="what is sent with a copy has 18 bytes, at most 16"):
         compiled(tmp_path, "t2na", **EMITS | {"INGRESS_DEPARSER": longer})
+
+
+def test_what_is_generated_is_counted(tmp_path: Path) -> None:
+    made = switch(tmp_path, "t2na", **EMITS)
+    configure(made, "t2na", 11, trigger=BY_DEPARSER, batches=2, packets=3)
+    for _ in range(2):
+        made.process(1, SENT)
+    cell = objects.values(PACKET_PATHS.find("t2na.Switch").states["pktgen"].kind, made.object_read("$pktgen", 11))
+    assert (cell["triggers"], cell["batches_made"], cell["packets_made"]) == (2, 4, 12)

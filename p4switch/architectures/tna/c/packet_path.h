@@ -342,7 +342,8 @@ static void mirror(p4_switch *sw, phv *p, p4_frame *frame, uint32_t id, const ui
 
 /* --- packet generator ------------------------------------------------------------------------------------------------ */
 
-enum { BY_RECIRCULATION = 1, BY_DEPARSER = 2 };
+enum { BY_RECIRCULATION = 1, BY_DEPARSER, BY_ONE_SHOT, BY_PERIOD };
+#define IS_TIMED(trigger) ((trigger) == BY_ONE_SHOT || (trigger) == BY_PERIOD)
 #define PKTGEN_HEADER_BYTES 6
 #define CONTEXT_BYTES 16
 #if TOFINO == 1
@@ -374,62 +375,81 @@ static int matches_pattern(const object_state_pktgen *app, const uint8_t *contex
 }
 
 static p4_frame *generated_frame(p4_switch *sw, uint32_t number, uint32_t pipe, uint32_t batch, uint32_t packet,
-                                 uint32_t trigger, const uint8_t *context)
+                                 const uint8_t *context)
 {
     const object_state_pktgen *app = &pktgen_cells(sw)[number];
-    uint32_t head = PKTGEN_HEADER_BYTES + (TOFINO == 2 ? CONTEXT_BYTES : 0), size = head + app->length;
+    const int has_context = TOFINO == 2 && !IS_TIMED(app->trigger);
+    uint32_t head = PKTGEN_HEADER_BYTES + (has_context ? CONTEXT_BYTES : 0), size = head + app->length;
     p4_frame *frame = sw->env.frame_new(sw->env.ctx, size);
     frame->tag = 0;
     frame->wire_len = frame->data_len = size;
     uint8_t *to = frame->data;
     memset(to, 0, head);
-#if TOFINO == 1
-    to[0] = (uint8_t)(pipe << 3 | number);
-    if (trigger == BY_RECIRCULATION) {
+    to[0] = (uint8_t)(pipe << (TOFINO == 1 ? 3 : 4) | number);
+    if (TOFINO == 1 && app->trigger == BY_RECIRCULATION) {
         to[1] = context[1];
         p4_st16(to + 2, ((uint32_t)context[2] << 8 | context[3]) + batch);
+    } else {
+        p4_st16(to + 2, batch);
     }
-#else
-    (void)trigger;
-    to[0] = (uint8_t)(pipe << 4 | number);
-    p4_st16(to + 2, batch);
-    memcpy(to + PKTGEN_HEADER_BYTES, context, CONTEXT_BYTES);
-#endif
+    if (has_context)
+        memcpy(to + PKTGEN_HEADER_BYTES, context, CONTEXT_BYTES);
     p4_st16(to + 4, packet);
     read_buffer(sw, to + head, app->offset, app->length);
     return frame;
 }
 
+static void trace_generated(P4_UNUSED p4_switch *sw, P4_UNUSED const phv *p, P4_UNUSED uint32_t number)
+{
+    TRACE(P4_TRACE_GENERATE, P4_NO_POINT, number, p->copy, NULL, 0);
+}
+
+/* Adds the packets of one trigger of an application to the list that ends at `last`; they will enter ingress. `cause`
+ * is the packet that is the trigger, or NULL. Returns the new end. */
+static p4_packet **generate_from(p4_switch *sw, uint32_t number, phv *cause, p4_tick now, uint32_t pipe,
+                                 const uint8_t *context, p4_packet **last)
+{
+    object_state_pktgen *app = &pktgen_cells(sw)[number];
+    app->triggers++;
+    app->batches_made += app->packets ? app->batches : 0;
+    for (uint64_t i = 0; i < (uint64_t)app->batches * app->packets; i++) {
+        uint32_t batch = (uint32_t)(i / app->packets), packet = (uint32_t)(i % app->packets);
+        p4_frame *frame = generated_frame(sw, number, pipe, batch, packet, context);
+        phv *q = cause ? successor(sw, cause, frame) : packet_new(sw, frame);
+        q->now = now;
+        q->ingress_port = pipe << 7 | (app->port & 0x7f);
+        if (!cause) {
+            family_of(q);
+            NUMBER(q, frame_number(sw), 0);
+        }
+        NEW_COPY(q);
+        trace_generated(sw, q, number);
+        sw->counts.cloned++;
+        app->packets_made++;
+        if (!may_hop(q)) {
+            drop(sw, q, q->ingress_port, P4_DROP_HOPS);
+            return last;
+        }
+        q->base.next = NULL;
+        *last = &q->base;
+        last = &q->base.next;
+    }
+    return last;
+}
+
 /* The packets that p triggers, linked by `next`; they enter ingress. */
 static phv *generate(p4_switch *sw, phv *p, uint32_t trigger, uint32_t pipe, const uint8_t *context)
 {
-    phv *first = NULL, *last = NULL;
+    p4_packet *first = NULL, **last = &first;
     for (uint32_t number = 0; number < APPLICATIONS; number++) {
         const object_state_pktgen *app = &pktgen_cells(sw)[number];
         if (!app->enabled || app->trigger != trigger)
             continue;
         if (trigger == BY_RECIRCULATION && !matches_pattern(app, context))
             continue;
-        for (uint64_t i = 0; i < (uint64_t)app->batches * app->packets; i++) {
-            uint32_t batch = (uint32_t)(i / app->packets), packet = (uint32_t)(i % app->packets);
-            phv *q = successor(sw, p, generated_frame(sw, number, pipe, batch, packet, trigger, context));
-            q->ingress_port = pipe << 7 | (app->port & 0x7f);
-            NEW_COPY(q);
-            TRACE(P4_TRACE_GENERATE, P4_NO_POINT, number, q->copy, NULL, 0);
-            sw->counts.cloned++;
-            if (!may_hop(q)) {
-                drop(sw, q, q->ingress_port, P4_DROP_HOPS);
-                return first;
-            }
-            q->base.next = NULL;
-            if (last)
-                last->base.next = &q->base;
-            else
-                first = q;
-            last = q;
-        }
+        last = generate_from(sw, number, p, p->now, pipe, context, last);
     }
-    return first;
+    return (phv *)(void *)first;
 }
 
 static void ingress(p4_switch *sw, phv *p);
@@ -649,6 +669,45 @@ static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
     }
     frame_cut(frame, (uint32_t)get_egress_mtu_trunc_len(p));
     leave(sw, p, frame, sent);
+}
+
+/* --- timers --------------------------------------------------------------------------------------------------------- */
+
+#define NOT_DUE UINT64_MAX
+
+/* Asks for a call at the time of the earliest application, after setting the times of those that have just been
+ * enabled. */
+static void state_changed(p4_switch *sw)
+{
+    p4_tick next = NOT_DUE, now = sw->env.now(sw->env.ctx);
+    for (uint32_t number = 0; number < APPLICATIONS; number++) {
+        object_state_pktgen *app = &pktgen_cells(sw)[number];
+        if (!app->enabled || !IS_TIMED(app->trigger))
+            app->due = 0;
+        else if (!app->due)
+            app->due = now + app->timer_ns / sw->tick_ns + !(app->timer_ns / sw->tick_ns);
+        if (app->due && app->due < next)
+            next = app->due;
+    }
+    if (next != NOT_DUE)
+        sw->env.set_timer(sw->env.ctx, next);
+}
+
+/* Generates the packets of the applications whose time has come. */
+static void timer(p4_switch *sw, p4_tick now)
+{
+    static const uint8_t context[CONTEXT_BYTES];
+    p4_packet *first = NULL, **last = &first;
+    for (uint32_t number = 0; number < APPLICATIONS; number++) {
+        object_state_pktgen *app = &pktgen_cells(sw)[number];
+        if (!app->due || app->due > now)
+            continue;
+        app->due = app->trigger == BY_PERIOD ? app->due + app->timer_ns / sw->tick_ns + !(app->timer_ns / sw->tick_ns)
+                                             : NOT_DUE;
+        last = generate_from(sw, number, NULL, now, sw->pipe, context, last);
+    }
+    ingress_all(sw, (phv *)(void *)first);
+    state_changed(sw);
 }
 
 /* --- ghost thread --------------------------------------------------------------------------------------------------- */
