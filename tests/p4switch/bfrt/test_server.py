@@ -104,6 +104,7 @@ def test_a_client_replays_entries_between_the_beginning_and_the_end_of_a_restart
 
 
 PRE = ("mgid", "node", "ecmp", "lag", "prune", "port")
+GENERATOR = ("port_cfg", "app_cfg", "pkt_buffer")
 
 
 def test_a_client_can_ask_what_the_device_is(bench: Bench, client: Client) -> None:
@@ -112,7 +113,8 @@ def test_a_client_can_ask_what_the_device_is(bench: Bench, client: Client) -> No
     )
     table, *copies = json.loads(made.non_p4_config.bfruntime_info)["tables"]
     client.tables["device"] = table
-    assert [each["name"] for each in copies] == ["$PORT", "$mirror.cfg", *(f"$pre.{name}" for name in PRE)]
+    names = ["$PORT", "$mirror.cfg", *(f"$pre.{name}" for name in PRE), *(f"tf1.pktgen.{name}" for name in GENERATOR)]
+    assert [each["name"] for each in copies] == names
     (found,) = client.read(client.entry("device", default=True))
     assert (table["name"], found["num_pipes"]) == ("tf1.dev.device_configuration", 1)
 
