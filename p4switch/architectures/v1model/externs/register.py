@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.compiler.midend.values import Value
     from p4switch.compiler.p4info.build import Builder
     from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
@@ -95,10 +96,11 @@ class Register(ExternType):
     def methods(self) -> Mapping[str, Method]:
         return {"read": self._read, "write": self._write}
 
-    def _read(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
+    def _read(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
         result, index_value = to.externs.call_arguments(call)
         index = to.externs.scalar_argument(call, 1, index_value)
         to.externs.into(call, 0, result, lambda place: RegisterRead(place, extern.path, index, call.pos))
+        return None
 
     def _write(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
         index_value, value = to.externs.call_arguments(call)
@@ -110,7 +112,12 @@ class Register(ExternType):
         if not isinstance(t, ir.Bits):
             what = f"a register of {extern.type_args[0]}"
             raise to.error(extern.node, f"{what} is not supported: expected bit<> or int<>")
-        to.out.registers.append(ir.Register(extern.path, to.externs.size_argument(extern), t.width, extern.node.pos))
+        size, initial = to.externs.size_argument(extern), self.initial(extern, t.width, to)
+        to.out.registers.append(ir.Register(extern.path, size, t.width, extern.node.pos, initial))
+
+    def initial(self, extern: ExternObject, width: int, to: Lowering) -> int:
+        """Return the initial value of the cells, which have `width` bits."""
+        return 0
 
     def describe(self, extern: ExternObject, builder: Builder) -> None:
         message = builder.info.registers.add()
