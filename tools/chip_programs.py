@@ -1,17 +1,20 @@
 """Report on how far the compiler gets with the programs for switch chips in fetched sources.
 
-    python -m tools.chip_programs FOLDER ... [-D NAME[=VALUE]] [--arch tna]
+    python -m tools.chip_programs FOLDER ... [-I DIR] [--only NAME] [--tests 2] [-D NAME[=VALUE]]
+        [--arch tna]
 
 A program is a .p4 file in one of the folders that instantiates a package as `main`, and is not for
 v1model. Its folder and all above it are searched for includes, up to FOLDER. Each has a row: the
 program, how far it came, the first error. It is `parsed` if it was read, `checked` if it has no
 type error, and `compiled` if JSON was generated. Without --arch each is tried for TNA, and if it
-has type errors for T2NA.
+does not compile for T2NA. With --tests so many generated tests run on the built-in switch, or fewer if
+these execute all of the program, and it is `tested` if all pass.
 """
 
 from __future__ import annotations
 
 import re
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -21,7 +24,9 @@ from p4switch.compiler.frontend import parse_and_check
 from p4switch.compiler.passes import for_bmv2, lowered
 from p4switch.errors import UserError
 from p4switch.interpreter import deep_recursion
-from p4switch.sources import arch_option, define_option
+from p4switch.sources import arch_option, define_option, include_option
+from p4switch.stf import Options, run_tests
+from p4switch.testgen import generate, write
 
 _CHIPS = ("tna", "t2na")
 _MAIN = re.compile(r"\)\s*main\s*;")
@@ -44,9 +49,8 @@ def includes(program: Path, folder: Path) -> list[Path]:
     return parents[: parents.index(folder) + 1]
 
 
-def outcome(program: Path, folder: Path, defines: dict[str, str], arch: str) -> tuple[str, str]:
+def outcome(program: Path, dirs: list[Path], defines: dict[str, str], arch: str) -> tuple[str, str]:
     """Return how far the compiler gets, and the first error."""
-    dirs = includes(program, folder)
     how_far = "parsed"
     try:
         checked = parse_and_check(program, dirs, defines, arch)
@@ -58,18 +62,49 @@ def outcome(program: Path, folder: Path, defines: dict[str, str], arch: str) -> 
     return "compiled", ""
 
 
+def tested(program: Path, dirs: list[Path], defines: dict[str, str], arch: str, count: int, limit_s: float) -> str:
+    """Return why a compiled program is not tested, or nothing if `count` generated tests pass."""
+    code, result = generate(program, dirs, defines, most=count, seconds=limit_s, arch=arch)
+    whole = result.covered == result.statements - len(result.unreachable)
+    if not result.tests or (len(result.tests) < count and not whole):
+        return f"{len(result.tests)} tests in {limit_s:g} s"
+    options = Options("builtin", program, tuple(dirs), tuple(defines.items()), arch=arch)
+    with tempfile.TemporaryDirectory() as folder:
+        files = write(Path(folder), program, dirs, code, result, defines, arch)
+        causes = [str(done.cause) for done in run_tests(files, 1, limit_s, options) if done.cause is not None]
+    return causes[0] if causes else ""
+
+
 @click.command(help=__doc__)
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--only", multiple=True, help="Name of a program without the suffix; repeatable.")
+@click.option("--tests", "count", default=0, help="How many tests of each program are generated and run.")
+@click.option("--seconds", default=60.0, show_default=True, help="Limit for the tests of a program, and for each one.")
+@include_option
 @define_option
 @arch_option
-def main(folders: tuple[Path, ...], define: dict[str, str], arch: str | None) -> None:
+def main(
+    folders: tuple[Path, ...],
+    include: tuple[Path, ...],
+    only: tuple[str, ...],
+    count: int,
+    seconds: float,
+    define: dict[str, str],
+    arch: str | None,
+) -> None:
     reached: Counter[str] = Counter()
     for folder in map(Path.resolve, folders):
         for program in programs(folder):
+            if only and program.stem not in only:
+                continue
+            dirs = [*includes(program, folder), *include]
             for chip in [arch] if arch else _CHIPS:
-                how_far, error = outcome(program, folder, define, chip)
-                if how_far != "parsed":
+                how_far, error = outcome(program, dirs, define, chip)
+                if how_far == "compiled":
                     break
+            if how_far == "compiled" and count:
+                error = tested(program, dirs, define, chip, count, seconds)
+                how_far = how_far if error else "tested"
             reached[how_far] += 1
             shown = error.replace(f"{folder}/", "")
             click.echo(f"| `{program.relative_to(folder)}` | {chip} | {how_far} | {shown} |")
