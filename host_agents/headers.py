@@ -86,7 +86,7 @@ INT_SHIM: Final = Header(
     "int_shim",
     (
         Field("hop_count", 4, "number of records"),
-        Field("path_id", 12, "XOR of the ids of the links that the records are of", display=HEXADECIMAL),
+        Field("path_id", 12, "XOR of the ids of the recorded links", display=HEXADECIMAL),
     ),
     "In-band telemetry, directly after the BTH; one record a hop follows.",
 )
@@ -106,10 +106,10 @@ INT_RECORD: Final = Header(
         Field(
             "tx_units",
             20,
-            "what the port has transmitted before this packet, modulo 2^20 (134 MB: 1.3 ms at 800 Gb/s)",
+            "sent by the port before this packet, modulo 2^20 (134 MB: 1.3 ms at 800 Gb/s)",
             unit="128 bytes",
         ),
-        Field("queue_cells", 16, "what the packet left behind in its queue, at most 65535", unit="cells"),
+        Field("queue_cells", 16, "rest of the queue that the packet left, at most 65535", unit="cells"),
     ),
     "What one hop reports.",
 )
@@ -119,11 +119,11 @@ SACK_HEADER: Final = Header(
     "sack",
     (
         Field("first_missing_psn", 24, "PSN of the first packet missing: all before it have arrived"),
-        Field("map_psn", 24, "PSN of the first packet that the map is about"),
+        Field("map_psn", 24, "PSN of the first packet in the map"),
         Field(
             "map",
             wire.SACK_BITS,
-            "bit i (from the least significant): whether the packet i after that one has arrived early",
+            "bit i, from the least significant: packet `map_psn` + i has arrived early",
             display=HEXADECIMAL,
         ),
     ),

@@ -59,7 +59,7 @@ _OLDER: Final = 0x800  # a version that is further ahead than this is an older o
 SHARE_HEADER: Final = Header(
     "dart_share",
     (
-        Field("version", 12, "goes up by one when what this sender is told changes"),
+        Field("version", 12, "increases by one when the sender's share changes"),
         Field(
             "state",
             2,
@@ -70,7 +70,7 @@ SHARE_HEADER: Final = Header(
                 NON_RECEIVER_CONGESTION: "non_receiver_congestion",
             },
         ),
-        Field("n", 14, "among how many senders the line rate is divided", least=1),
+        Field("n", 14, "number of senders that share the line rate", least=1),
         Field("receiver_rate_code", 4, "the receiver's line rate, as in an INT record; 0: not known"),
     ),
     "What a receiver tells a sender of Dart.",
@@ -89,7 +89,7 @@ LOOK_AHEAD: Final = Packet(
     "look-ahead",
     0xEC,
     (
-        Header("look_ahead", (Field("group", 16, "tells incasts apart"), Field("count", 16, least=1))),
+        Header("look_ahead", (Field("group", 16, "number of the incast"), Field("count", 16, least=1))),
         Records(Header("look_ahead_member", (Field("nic", 16, "id of a NIC"),)), "count", align_bytes=4, limit=255),
     ),
     to=TO_NOTIFICATION_POINT,

@@ -43,7 +43,7 @@ RTS: Final = Packet(
     (
         Header(
             "rts",
-            (Field("demand", 64, "what the sender wants pulled, without what was trimmed", unit="bytes"),),
+            (Field("demand", 64, "requested by the sender in total, without trimmed packets", unit="bytes"),),
             "Request to send of EQDS.",
         ),
     ),
@@ -56,7 +56,7 @@ PULL: Final = Packet(
     (
         Header(
             "pull",
-            (Field("granted", 64, "what the receiver has granted, in steps of one full packet", unit="bytes"),),
+            (Field("granted", 64, "granted in total, in steps of one full packet", unit="bytes"),),
             "Pull of EQDS.",
         ),
     ),

@@ -37,7 +37,7 @@ CREDIT_REQUEST: Final = Packet(
     (
         Header(
             "credit_request",
-            (Field("stop", 1, "nothing is left to be sent"), Field("reserved", 31)),
+            (Field("stop", 1, "the sender has no more data"), Field("reserved", 31)),
             "Credit request of ExpressPass, and its end.",
         ),
     ),

@@ -42,7 +42,7 @@ QUANTUM_BYTES: Final = 256
 
 _TARGET_HEADER: Final = Header(
     "pull_target",
-    (Field("target", 32, "how far the sender wants to be pulled, since the queue pair was opened", unit="256 bytes"),),
+    (Field("target", 32, "requested by the sender since the queue pair was opened", unit="256 bytes"),),
     "Pull target of RCCC.",
 )
 DATA: Final = Packet(
@@ -66,7 +66,7 @@ PULL: Final = Packet(
     (
         Header(
             "granted_quanta",
-            (Field("granted", 64, "what the receiver has granted since the queue pair was opened", unit="256 bytes"),),
+            (Field("granted", 64, "granted since the queue pair was opened", unit="256 bytes"),),
             "Pull of RCCC.",
         ),
     ),

@@ -29,7 +29,7 @@ RATE: Final = Packet(
             (
                 Field("response", 1, "on its way back to the source"),
                 Field("reserved", 31),
-                Field("rate", 32, "the least of the links passed so far and of the source's wish", unit="kb/s"),
+                Field("rate", 32, "the least rate of the links passed so far and the requested rate", unit="kb/s"),
             ),
             "Rate packet of RCP.",
         ),

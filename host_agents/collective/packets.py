@@ -51,7 +51,7 @@ HEADER: Final = Header(
         Field("reserved", 2),
         Field("tree", 8, "which of the group's trees, from 1; 0: unicast"),
         Field("group", 16, "0: unicast"),
-        Field("rank", 16, "the initiator's place in the group, from 0; 0 of what is pushed"),
+        Field("rank", 16, "the initiator's place in the group, from 0; 0 in pushed packets"),
         Field("valid_bytes", 16, "of the payload", unit="bytes"),
         Field("sequence", 32, "number of the operation, from 1: of this initiator and kind, or of the group's pushes"),
         Field("address", 32, "in the memory of each member", unit="16 bytes"),

@@ -26,7 +26,7 @@ def test_only_what_lies_between_marks_is_made_anew() -> None:
     made = docs.updated(page, wireformats.opcodes(["eqds"]))
     assert made.startswith("before\n<!-- packets: pull -->\n\n| byte:bit |")
     assert made.endswith("|\n\n<!-- end of packets -->\nafter\n")
-    assert "| 0:0 | 64 | `granted` | [bytes] what" in made
+    assert "| 0:0 | 64 | `granted` | [bytes] granted" in made
     assert "old" not in made
 
 

@@ -25,7 +25,7 @@ header collective_t {
     bit<2>  reserved;
     bit<8>  tree;  // which of the group's trees, from 1; 0: unicast
     bit<16> group;  // 0: unicast
-    bit<16> rank;  // the initiator's place in the group, from 0; 0 of what is pushed
+    bit<16> rank;  // the initiator's place in the group, from 0; 0 in pushed packets
     bit<16> valid_bytes;  // [bytes] of the payload
     // number of the operation, from 1: of this initiator and kind, or of the group's pushes
     bit<32> sequence;

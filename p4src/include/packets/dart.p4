@@ -13,14 +13,14 @@
 @noWarn("unused") const bit<2> DART_SHARE_NON_RECEIVER_CONGESTION = 2;
 // What a receiver tells a sender of Dart.
 header dart_share_t {
-    bit<12> version;  // goes up by one when what this sender is told changes
+    bit<12> version;  // increases by one when the sender's share changes
     bit<2>  state;  // of the receiver (figure 5)
-    bit<14> n;  // among how many senders the line rate is divided
+    bit<14> n;  // number of senders that share the line rate
     bit<4>  receiver_rate_code;  // the receiver's line rate, as in an INT record; 0: not known
 }
 
 header look_ahead_t {
-    bit<16> group;  // tells incasts apart
+    bit<16> group;  // number of the incast
     bit<16> count;
 }
 

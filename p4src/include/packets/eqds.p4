@@ -9,12 +9,12 @@
 
 // Request to send of EQDS.
 header rts_t {
-    bit<64> demand;  // [bytes] what the sender wants pulled, without what was trimmed
+    bit<64> demand;  // [bytes] requested by the sender in total, without trimmed packets
 }
 
 // Pull of EQDS.
 header pull_t {
-    bit<64> granted;  // [bytes] what the receiver has granted, in steps of one full packet
+    bit<64> granted;  // [bytes] granted in total, in steps of one full packet
 }
 
 #endif

@@ -14,7 +14,7 @@ header credit_t {
 
 // Credit request of ExpressPass, and its end.
 header credit_request_t {
-    bit<1>  stop;  // nothing is left to be sent
+    bit<1>  stop;  // the sender has no more data
     bit<31> reserved;
 }
 

@@ -10,13 +10,12 @@
 
 // Pull target of RCCC.
 header pull_target_t {
-    // [256 bytes] how far the sender wants to be pulled, since the queue pair was opened
-    bit<32> target;
+    bit<32> target;  // [256 bytes] requested by the sender since the queue pair was opened
 }
 
 // Pull of RCCC.
 header granted_quanta_t {
-    bit<64> granted;  // [256 bytes] what the receiver has granted since the queue pair was opened
+    bit<64> granted;  // [256 bytes] granted since the queue pair was opened
 }
 
 #endif

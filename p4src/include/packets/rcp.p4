@@ -10,7 +10,7 @@
 header rcp_t {
     bit<1>  response;  // on its way back to the source
     bit<31> reserved;
-    bit<32> rate;  // [kb/s] the least of the links passed so far and of the source's wish
+    bit<32> rate;  // [kb/s] the least rate of the links passed so far and the requested rate
 }
 
 #endif

@@ -81,7 +81,7 @@ header cnp_t {
 // In-band telemetry, directly after the BTH; one record a hop follows.
 header int_shim_t {
     bit<4>  hop_count;  // number of records
-    bit<12> path_id;  // XOR of the ids of the links that the records are of
+    bit<12> path_id;  // XOR of the ids of the recorded links
 }
 
 // What one hop reports.
@@ -89,18 +89,16 @@ header int_record_t {
     bit<4>  link_rate_code;  // rate of the link that the packet leaves on
     // [ns] model time at which the packet left the queue, modulo 2^24 (16.8 ms)
     bit<24> timestamp_ns;
-    // [128 bytes] what the port has transmitted before this packet, modulo 2^20 (134 MB: 1.3 ms at
-    // 800 Gb/s)
+    // [128 bytes] sent by the port before this packet, modulo 2^20 (134 MB: 1.3 ms at 800 Gb/s)
     bit<20> tx_units;
-    bit<16> queue_cells;  // [cells] what the packet left behind in its queue, at most 65535
+    bit<16> queue_cells;  // [cells] rest of the queue that the packet left, at most 65535
 }
 
 // Selective acknowledgement, after the AETH.
 header sack_t {
     bit<24> first_missing_psn;  // PSN of the first packet missing: all before it have arrived
-    bit<24> map_psn;  // PSN of the first packet that the map is about
-    // bit i (from the least significant): whether the packet i after that one has arrived early
-    bit<64> map;
+    bit<24> map_psn;  // PSN of the first packet in the map
+    bit<64> map;  // bit i, from the least significant: packet `map_psn` + i has arrived early
 }
 
 // Acknowledgement of TCP's length without a block of SACK, after the AETH.

@@ -10,12 +10,13 @@
 // Control packet of s-PERC: what is the flow's own.
 header sperc_t {
     bit<1>  response;  // on its way back to the source
-    bit<1>  leaving;  // the flow has sent all
+    bit<1>  leaving;  // the flow has sent all its data
     bit<6>  reserved;
     bit<8>  switches_passed;
-    bit<16> epoch;  // of the packet's sending: its source's clock, divided by the epoch's length
-    bit<16> old_weight;  // n of the flow's control packet before; the flow's rate goes by 1/n
-    bit<16> new_weight;  // n now
+    // in which the packet was sent: its source's clock, divided by the epoch's length
+    bit<16> epoch;
+    bit<16> old_weight;  // n in the flow's previous control packet; its weight is 1/n
+    bit<16> new_weight;  // n in this packet
     bit<16> speculative_weight;  // n for speculative packets
     bit<24> let_through;  // the least number of speculative packets that a switch lets pass
     bit<24> source_qp;  // the sender's own queue pair, to which a response goes
@@ -30,7 +31,7 @@ header sperc_record_t {
     bit<32> b;  // [kb/s] the link's bottleneck rate
     bit<32> x;  // [kb/s] the flow's allocation at the link
     bit<2>  state;  // of the flow at the link
-    bit<1>  ignore;  // b says nothing
+    bit<1>  ignore;  // b is not valid
     bit<13> reserved;
 }
 
