@@ -6,7 +6,7 @@ A host's step s + 1 starts when it has received its predecessor's step s (it nee
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -65,7 +65,7 @@ class _Ring(Traffic):
         self._sent = dict.fromkeys(ring, 0)  # steps of a host that were sent and acknowledged
         self._received = dict.fromkeys(ring, 0)
         self._started = dict.fromkeys(ring, 1)
-        self._end_ns: int | None = None
+        self._last_ns = 0  # of the last delivery
         super().__init__([self._flow(host, 0) for host in ring])
 
     def _flow(self, host: int, start_ns: int) -> Flow:
@@ -82,8 +82,7 @@ class _Ring(Traffic):
 
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
         self._received[flow.destination] += 1
-        if all(count == self._steps for count in self._received.values()):
-            self._end_ns = now_ns
+        self._last_ns = max(self._last_ns, now_ns)
         return self._next(flow.destination, now_ns)
 
     def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
@@ -97,8 +96,17 @@ class _Ring(Traffic):
         self._started[host] += 1
         return (self._flow(host, now_ns),)
 
+    def part(self, owns: Callable[[int], bool]) -> tuple[dict[int, int], int]:
+        return {host: steps for host, steps in self._received.items() if owns(host)}, self._last_ns
+
+    def join(self, part: tuple[dict[int, int], int]) -> None:
+        received, last_ns = part
+        self._received |= received
+        self._last_ns = max(self._last_ns, last_ns)
+
     def summary(self) -> dict[str, Any]:
-        return {"job_completion_ns": self._end_ns}
+        done = all(steps == self._steps for steps in self._received.values())
+        return {"job_completion_ns": self._last_ns if done else None}
 
 
 class _Rings(Traffic):
@@ -122,6 +130,13 @@ class _Rings(Traffic):
 
     def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
         return self._ring_of[flow.qp].on_completed(flow, now_ns)
+
+    def part(self, owns: Callable[[int], bool]) -> list[object]:
+        return [ring.part(owns) for ring in self._rings]
+
+    def join(self, part: list[Any]) -> None:
+        for ring, own in zip(self._rings, part, strict=True):
+            ring.join(own)
 
     def summary(self) -> dict[str, Any]:
         ends_ns = [ring.summary()["job_completion_ns"] for ring in self._rings]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -30,7 +30,7 @@ class _WindowedAllToAll(Traffic):
         self._size_bytes = size_bytes
         self._next_step = [window + 1] * hosts
         self._left = hosts * (hosts - 1)
-        self._end_ns: int | None = None
+        self._last_ns = 0  # of the last completion
         super().__init__([self._flow(i, step, 0) for step in range(1, window + 1) for i in range(hosts)])
 
     def _flow(self, source: int, step: int, start_ns: int) -> Flow:
@@ -46,13 +46,20 @@ class _WindowedAllToAll(Traffic):
 
     def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
         self._left -= 1
-        if self._left == 0:
-            self._end_ns = now_ns
+        self._last_ns = max(self._last_ns, now_ns)
         step = self._next_step[flow.source]
         if step == self._hosts:
             return ()
         self._next_step[flow.source] += 1
         return (self._flow(flow.source, step, now_ns),)
 
+    def part(self, owns: Callable[[int], bool]) -> tuple[int, int]:
+        return self._hosts * (self._hosts - 1) - self._left, self._last_ns
+
+    def join(self, part: tuple[int, int]) -> None:
+        completed, last_ns = part
+        self._left -= completed
+        self._last_ns = max(self._last_ns, last_ns)
+
     def summary(self) -> dict[str, Any]:
-        return {"job_completion_ns": self._end_ns}
+        return {"job_completion_ns": None if self._left else self._last_ns}

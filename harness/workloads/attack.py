@@ -10,7 +10,7 @@ An attack rewrites any workload's flows. The world only has pieces; a flow ends 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -103,9 +103,10 @@ class _Attacked(Traffic):
         self._traffic = traffic
         self._attack = attack
         self._known = 0  # number of flows
-        self._undelivered: dict[int, int] = {}  # pieces, by flow
+        # By the identity of flows, which their pieces keep alive: pieces that have not ended yet, ...
+        self._undelivered: dict[int, int] = {}
         self._uncompleted: dict[int, int] = {}
-        self._sent_bytes: dict[int, int] = {}
+        self._sent_bytes: dict[int, int] = {}  # ... and the bytes of those that have
         super().__init__(self._pieces_of(traffic.flows), traffic.assignments)
 
     @property
@@ -138,33 +139,43 @@ class _Attacked(Traffic):
             pieces = list(self._attack.broken_up(flow)) if breaks else [copy(flow)]
             for piece in pieces:
                 piece.whole = flow
-            self._undelivered[flow.index] = self._uncompleted[flow.index] = len(pieces)
-            self._sent_bytes[flow.index] = 0
             pieces_so_far += pieces
         return pieces_so_far
 
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        self._undelivered[flow.number] -= 1
-        if self._undelivered[flow.number]:
+        whole = _whole(flow)
+        if _more(self._undelivered, whole):
             return ()
-        del self._undelivered[flow.number]
-        return self._pieces_of(self._traffic.on_delivered(_whole(flow), now_ns))
+        return self._pieces_of(self._traffic.on_delivered(whole, now_ns))
 
     def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        self._uncompleted[flow.number] -= 1
-        self._sent_bytes[flow.number] += flow.size_bytes
-        if self._uncompleted[flow.number]:
-            return ()
-        del self._uncompleted[flow.number]
         whole = _whole(flow)
-        whole.size_bytes = self._sent_bytes.pop(flow.number)  # less than the requested size if it was stopped
+        self._sent_bytes[id(whole)] = self._sent_bytes.get(id(whole), 0) + flow.size_bytes
+        if _more(self._uncompleted, whole):
+            return ()
+        whole.size_bytes = self._sent_bytes.pop(id(whole))  # less than the requested size if it was stopped
         return self._pieces_of(self._traffic.on_completed(whole, now_ns))
 
     def on_end(self, reports: Mapping[int, CollectiveReport]) -> None:
         self._traffic.on_end(reports)
 
+    def part(self, owns: Callable[[int], bool]) -> object:
+        return self._traffic.part(owns)
+
+    def join(self, part: Any) -> None:
+        self._traffic.join(part)
+
     def summary(self) -> dict[str, Any]:
         return self._traffic.summary()
+
+
+def _more(left: dict[int, int], whole: Flow) -> bool:
+    """Count a piece of a flow that has ended, and return whether there are more."""
+    left[id(whole)] = left.get(id(whole), whole.pieces) - 1
+    if left[id(whole)]:
+        return True
+    del left[id(whole)]
+    return False
 
 
 def _whole(piece: Flow) -> Flow:

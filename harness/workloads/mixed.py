@@ -10,10 +10,11 @@ its NICs. A server's flows take its NICs in turn, and arrive at the NIC of the s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.workloads.base import Flow, Traffic
@@ -45,6 +46,7 @@ class Part:
         """Return a flow of the group with the run's numbers, `moved_ns` later."""
         moved = flow if self.hosts is None else copy(flow)
         if self.hosts is not None:
+            moved.origin = None if self.traffic.independent else flow
             turn = self._turn(flow)
             moved.source, moved.destination = self._nic(flow.source, turn), self._nic(flow.destination, turn)
             moved.further_sources = tuple(self._nic(host, turn) for host in flow.further_sources)
@@ -65,6 +67,10 @@ class Part:
     def has_servers(self) -> bool:
         """True if a flow that follows another one may start at another NIC of the same server."""
         return self.hosts is not None and any(len(nics) > 1 for nics in self.hosts)
+
+    def has(self, owns: Callable[[int], bool], host: int) -> bool:
+        """Return whether a worker has a host of the group, whose hosts have one NIC each."""
+        return owns(host if self.hosts is None else self.hosts[host][0])
 
     def _nic(self, host: int, turn: int) -> int:
         """Return the run's number of a host, or of the next NIC of a server."""
@@ -103,26 +109,15 @@ class Mixed(Traffic):
         scenario's workload.
         """
         self._parts = parts
-        self._own: dict[int, tuple[Part, Flow]] = {}  # by the flow's object in the run
-        self._kept: list[Flow] = []  # keeps flows alive, because their identity is used as key
+        self._by_name = {part.name: part for part in parts}
         assignments: dict[int, Any] = {}
         for part in parts:
             if part.name and part.traffic.assignments:
                 raise UserError(f"groups: {part.name!r}: collectives are for the scenario's own workload alone")
             assignments.update(part.traffic.assignments)
-        flows = [flow for part in parts for flow in self._taken(part, part.traffic.flows, part.start_ns)]
+        flows = [part.of_run(flow, part.start_ns) for part in parts for flow in part.traffic.flows]
         super().__init__(flows, assignments)
         self.failed_links = tuple(link for part in parts for link in part.traffic.failed_links)
-
-    def _taken(self, part: Part, flows: Iterable[Flow], moved_ns: int = 0) -> list[Flow]:
-        taken = []
-        for flow in flows:
-            moved = part.of_run(flow, moved_ns)
-            if not part.traffic.independent:
-                self._own[id(moved)] = part, flow
-                self._kept.append(moved)
-            taken.append(moved)
-        return taken
 
     @property
     def independent(self) -> bool:
@@ -138,16 +133,23 @@ class Mixed(Traffic):
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     def on_delivered(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        part, own = self._own.get(id(flow), (None, flow))
-        return () if part is None else self._taken(part, part.traffic.on_delivered(own, now_ns))
+        part = self._by_name[flow.part]
+        return [part.of_run(one) for one in part.traffic.on_delivered(flow.origin or flow, now_ns)]
 
     def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
-        part, own = self._own.get(id(flow), (None, flow))
-        return () if part is None else self._taken(part, part.traffic.on_completed(own, now_ns))
+        part = self._by_name[flow.part]
+        return [part.of_run(one) for one in part.traffic.on_completed(flow.origin or flow, now_ns)]
 
     def on_end(self, reports: Mapping[int, CollectiveReport]) -> None:
         for part in self._parts:
             part.traffic.on_end({} if part.name else reports)
+
+    def part(self, owns: Callable[[int], bool]) -> list[object]:
+        return [part.traffic.part(partial(part.has, owns)) for part in self._parts]
+
+    def join(self, part: list[Any]) -> None:
+        for one, own in zip(self._parts, part, strict=True):
+            one.traffic.join(own)
 
     def summary(self) -> dict[str, Any]:
         """Return the measurements of the scenario's workload, and those of its groups by name."""

@@ -15,8 +15,9 @@ receive from any source, or with any tag, takes the message that arrived first.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
@@ -27,6 +28,8 @@ from p4switch.errors import UserError
 
 ANY: Final = -(1 << 64)  # for a receive: from any source; with any tag
 _Channel = tuple[int, int]  # source and tag, at a destination
+_Receives = dict[_Channel, list[tuple[int, int]]]  # heaps of the times at which receives begin, and their numbers
+_Part = tuple["array[int]", int, dict[int, _Receives]]  # ends of operations, messages under way, receives by rank
 MAX_OPERATIONS = 3 * MAX_FLOWS  # a message is two operations, and a computation precedes it
 _TOLD = 8  # number of receives that an error message names
 
@@ -156,14 +159,14 @@ class ScheduleTraffic(Traffic):
         self._arrived: defaultdict[int, dict[_Channel, deque[int]]] = defaultdict(dict)
         # Receives that have no message yet: the time at which they begin, which may be after a
         # message's arrival, and their number.
-        self._waiting: defaultdict[int, dict[_Channel, list[tuple[int, int]]]] = defaultdict(dict)
+        self._waiting: defaultdict[int, _Receives] = defaultdict(dict)
         self._under_way = 0  # deliveries and acknowledgements that are still to come
         self._events: list[tuple[int, int, bool]] = []  # time, operation, whether it begins or ends
-        self._left = len(self._operations)
         for i, missing in enumerate(self._missing):
             if not missing:
                 heappush(self._events, (0, i, True))
         super().__init__(self._go_on())
+        self._under_way_at_first = self._under_way
 
     @property
     def local(self) -> bool:
@@ -195,7 +198,6 @@ class ScheduleTraffic(Traffic):
                     flows.append(flow)
             else:
                 self._ended_ns[number] = time_ns
-                self._left -= 1
             for other in (self._after_start if begins else self._after_end).get(number, ()):
                 if ready_ns[other] < time_ns:
                     ready_ns[other] = time_ns
@@ -269,6 +271,19 @@ class ScheduleTraffic(Traffic):
         lines = [f"rank {one.rank} waits for ever for a message {_from(one.peer)}, {_tag(one.tag)}" for one in shown]
         return [*lines, f"{len(waiting) - _TOLD} more wait so"] if len(waiting) > _TOLD else lines
 
+    def part(self, owns: Callable[[int], bool]) -> _Part:
+        has = [owns(host) for host in self._hosts]
+        pairs = zip(self._operations, self._ended_ns, strict=True)
+        ended_ns = array("q", (time_ns if has[one.rank] else -1 for one, time_ns in pairs))
+        waiting = {rank: receives for rank, receives in self._waiting.items() if has[rank]}
+        return ended_ns, self._under_way - self._under_way_at_first, waiting
+
+    def join(self, part: _Part) -> None:
+        ended_ns, under_way, waiting = part
+        self._ended_ns = list(map(max, self._ended_ns, ended_ns))
+        self._under_way += under_way
+        self._waiting |= waiting
+
     def summary(self) -> dict[str, Any]:
         """Return the duration of each step from the end of the previous one; None for unfinished steps."""
         ends: dict[int, int | None] = {}
@@ -284,11 +299,12 @@ class ScheduleTraffic(Traffic):
         for one in self._operations:
             computing[one.rank] += one.duration_ns
         stuck = self._stuck()
+        left = self._ended_ns.count(-1)
         return {
-            "job_completion_ns": None if self._left else max(self._ended_ns, default=0),
+            "job_completion_ns": None if left else max(self._ended_ns, default=0),
             "step_ns": steps,
             "computing_ns": max(computing.values(), default=0),
-            "unfinished_operations": self._left,
+            "unfinished_operations": left,
             **({"mistakes": stuck} if stuck else {}),
         }
 

@@ -8,7 +8,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv4Address
 from statistics import fmean
@@ -75,6 +75,24 @@ class LocalWorld:
         """Return the decision of the leading process."""
         return value
 
+    # State of flows
+
+    def finished(self) -> bool:
+        """Return whether all flows and collectives are done."""
+        return self.session.finished
+
+    def progress(self) -> tuple[int, int]:
+        """Return what `Session.progress` is."""
+        return self.session.progress
+
+    def next_start_ns(self) -> int | None:
+        """Return the start of the next flow; None if there is none."""
+        return self.session.next_start_ns
+
+    def under_way(self) -> bool:
+        """Return whether a host has a flow to send or to receive, or a collective to continue."""
+        return self.session.under_way
+
     # Activity of hosts
 
     def is_busy(self) -> bool:
@@ -96,7 +114,11 @@ class LocalWorld:
 
     def host_reports(self) -> dict[int, HostReport]:
         """Return the hosts' reports at the end, by host, without the bytes on their links."""
-        return {index: host.report({}) for index, host in self.network.own_hosts()}
+        reports = {index: host.report({}) for index, host in self.network.own_hosts()}
+        for index, report in reports.items():
+            unfinished = {self.session.number_of(flow): sent for flow, sent in report.unfinished.items()}
+            reports[index] = replace(report, unfinished=unfinished)
+        return reports
 
     def collect_details(self) -> None:
         """Pass all details of flows to the session."""

@@ -42,7 +42,7 @@ class Network:
         report: Callable[[int, Event], object],
         *,
         independent_hosts: bool,
-        settle: Callable[[int], object] | None = None,
+        settle: Callable[[int, bool], int | None] | None = None,
         compiler: str = "builtin",
         traced: bool = False,
         capture: bool = False,

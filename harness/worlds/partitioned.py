@@ -53,6 +53,29 @@ class PartitionedWorld:
         """Return the decision of the first worker, at all workers."""
         return self._crew.agree(value)
 
+    # State of flows, at all workers. If hosts take turns, each session has that of its own hosts.
+
+    def finished(self) -> bool:
+        """Return whether all flows and collectives are done."""
+        return not self._crew.either(not self._local.finished())
+
+    def progress(self) -> tuple[int, int]:
+        """Return what `Session.progress` is."""
+        session = self._local.session
+        if not session.divided:
+            return session.progress
+        parts = self._crew.gather(session.progress)
+        return sum(done for done, _ in parts), sum(known for _, known in parts)
+
+    def next_start_ns(self) -> int | None:
+        """Return the start of the next flow; None if there is none."""
+        starts_ns = [start_ns for start_ns in self._crew.gather(self._local.next_start_ns()) if start_ns is not None]
+        return self._crew.agree(min(starts_ns, default=None))
+
+    def under_way(self) -> bool:
+        """Return whether a host has a flow to send or to receive, or a collective to continue."""
+        return self._crew.either(self._local.under_way())
+
     # Activity of hosts
 
     def is_busy(self) -> bool:

@@ -64,14 +64,17 @@ class ProgressWatch:
         self._seen: object = None
         self.since_ns = 0  # time of the last known progress
 
-    def stands_still(self, now_ns: int, moved: int, session: Session) -> bool:
+    def stands_still(
+        self, now_ns: int, moved: int, progress: tuple[int, int], finished: bool, session: Session
+    ) -> bool:
         """Return whether there has been no progress since the last call.
 
-        `moved` is the result of `HostSession.moved` for all hosts.
+        `moved` is the result of `HostSession.moved` for all hosts. `progress` and `finished` are
+        those of the whole run.
         """
-        seen = moved, session.progress, len(session.failed)
+        seen = moved, progress, len(session.failed)
         to_come = now_ns <= self._last_change_ns or not session.all_started(now_ns - self._overhead_ns - 1)
-        if to_come or session.finished or seen != self._seen:
+        if to_come or finished or seen != self._seen:
             self._seen = seen
             self.since_ns = now_ns
             return False

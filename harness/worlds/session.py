@@ -13,6 +13,8 @@ It sends requests to hosts through `carry` and gets their reports. A world deliv
 
 from __future__ import annotations
 
+from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -60,11 +62,18 @@ class Details(NamedTuple):
     They are columns, which take less time to pass on than an object for each flow.
     """
 
+    started: list[int]  # flows that have started, ...
+    numbers: list[int]  # ... and their connections
     sent: list[int]  # completed flows, ...
-    first_sent_ns: list[int]  # ... the times of their first packets, ...
+    sizes_bytes: list[int]  # ... what was sent of them, ...
+    first_sent_ns: list[int]  # ... the times of their first packets and ends, ...
+    completed_ns: list[int]
     sent_columns: dict[str, list[float]]  # ... and their columns that senders fill
     delivered: list[int]  # delivered flows, ...
+    delivered_ns: list[int]  # ... when, ...
     delivered_columns: dict[str, list[float]]  # ... and their columns that receivers fill at delivery
+    forged: int
+    traffic: object  # part of the workload's events
 
 
 class Session:
@@ -83,14 +92,18 @@ class Session:
         os_overhead_ns: int = 0,
         owns: Callable[[int], bool] = lambda host: True,
         on_start: Callable[[FlowRecord], object] | None = None,
+        divided: bool = False,
     ) -> None:
         """Prepare the session.
 
         `addresses` returns the source and destination address of a connection's frames, for its
         sources and destinations. `columns` are those of flows. Flows reach the NIC `os_overhead_ns`
         after their start. `owns` returns whether a host gets its requests from this session; with
-        several workers the others get theirs from the sessions of their workers. `on_start` is
-        called with each flow that starts anywhere, before the requests for it.
+        several workers the others get theirs from the sessions of their workers. `divided` means
+        that this session processes only the reports of hosts that it owns, and those on flows with
+        several ends. Then the others' flows come by `learn`, and connections are opened by
+        `open_before`. `on_start` is called with each flow that starts anywhere, before the requests
+        for it.
         """
         self.traffic = traffic
         self.owns = owns
@@ -114,14 +127,28 @@ class Session:
         self._connected: dict[int, Connection] = {}
         self._to_start: list[tuple[int, int]] = []  # a heap of (start_ns, flow)
         self._under_way: set[int] = set()  # flows that were passed to a host and are not done
+        self._left = 0  # flows that are neither done nor failed, as far as this session gets reports
+        self._known = 0  # flows of hosts whose reports this session gets
+        # In a divided session: for each flow, when and at which host it became known, in pairs.
+        self.divided = divided
+        self._became_known = array("q")
+        self._opened_ns = 0  # flows that became known before it have their connections
+        self._numbers: dict[int, int] = {}  # final numbers of flows, once they are in order
+        # Flows that wait for their connection to be opened, and others' flows, in the order in
+        # which a single session would start them: a heap of (start_ns, known_ns, host, flow).
+        self._in_order: list[tuple[int, int, int, int]] = []
+        self.waiting: Counter[int] = Counter()  # number of own flows among these, by host
         # Reports on flows with several ends, until all ends have reported, by flow and host.
         self._delivered: dict[int, dict[int, Delivered]] = {}
         self._sent: dict[int, dict[int, Sent]] = {}
 
     @property
     def finished(self) -> bool:
-        """Whether all known flows are delivered and acknowledged, or failed, and all collectives have ended."""
-        return self.done + len(self.failed) == len(self.records) and not self._at_work
+        """Whether all flows are delivered and acknowledged, or failed, and all collectives have ended.
+
+        A divided session answers for the hosts that it owns.
+        """
+        return not self._left and not self._at_work
 
     @property
     def outcome(self) -> str:
@@ -131,8 +158,8 @@ class Session:
     @property
     def progress(self) -> tuple[int, int]:
         """Numbers of flows and hosts with collectives that are done, and of all."""
-        hosts = len(self.traffic.assignments)
-        return self.done + hosts - len(self._at_work), len(self.records) + hosts
+        hosts = sum(map(self._hears, self.traffic.assignments))
+        return self.done + hosts - len(self._at_work), self._known + hosts
 
     @property
     def next_start_ns(self) -> int | None:
@@ -142,7 +169,7 @@ class Session:
     @property
     def under_way(self) -> bool:
         """True if a host has a flow to send or to receive, or a collective to continue."""
-        return len(self._under_way) > len(self.failed) or bool(self._at_work)
+        return bool(self._under_way - self.failed) or bool(self._at_work)
 
     def all_started(self, now_ns: int) -> bool:
         """Return whether every known flow has started."""
@@ -152,27 +179,102 @@ class Session:
         """Start the workload's first flows, and the hosts' collectives."""
         self._add(self.traffic.flows)
         for host, assignment in self.traffic.assignments.items():
-            self._at_work.add(host)
+            if self._hears(host):
+                self._at_work.add(host)
             if self.owns(host):
                 self._carry(host, assignment)
 
     def start_due(self, until_ns: int) -> None:
         """Pass the flows that start until that time to their hosts."""
         while self._to_start and self._to_start[0][0] <= until_ns:
-            self._hand_over(self.records[heappop(self._to_start)[1]])
+            record = self.records[heappop(self._to_start)[1]]
+            if self.divided and self._waits(record.flow):
+                self._put_in_order(record.flow)
+                self.waiting[record.flow.source] += 1
+            else:
+                self._hand_over(record)
 
-    def note(self, host: int, event: Event) -> Sequence[Flow]:
-        """Process a host's report, and return the flows that follow from it."""
+    def learn(self, flow: Flow, known_ns: int, host: int) -> None:
+        """Add a flow that follows from another worker's host at a time.
+
+        Raises RuntimeError if connections have been numbered without regard to it.
+        """
+        if known_ns < self._opened_ns:
+            raise RuntimeError(
+                f"host {host}: a flow follows from what it reports at {known_ns} ns, but connections are numbered "
+                f"up to {self._opened_ns} ns: its may_report has missed a frame"
+            )
+        self._add((flow,), known_ns, host)
+
+    def open_before(self, start_ns: int, known_ns: int) -> None:
+        """Start the flows that waited for their order and start before a time, in a divided session.
+
+        All sessions have been told the flows that became known before `known_ns` anywhere, and all
+        call this with the same times. So they number connections alike.
+        """
+        self._opened_ns = known_ns
+        in_order = self._in_order
+        while in_order and in_order[0][0] < start_ns and in_order[0][1] < known_ns:
+            flow = self.records[heappop(in_order)[3]].flow
+            if self.owns(flow.source):
+                self.waiting[flow.source] -= 1
+                if not self.waiting[flow.source]:
+                    del self.waiting[flow.source]
+            self._hand_over(self.records[flow.index])
+
+    def note(self, host: int, event: Event, now_ns: int = -1) -> Sequence[Flow]:
+        """Process a host's report, and return the flows that follow from it.
+
+        A divided session needs the time of the host's turn.
+        """
         if isinstance(event, Delivered):
-            return self._on_delivered(host, event)
+            return self._on_delivered(host, event, now_ns)
         if isinstance(event, Completed):
-            return self._on_completed(host, event)
+            return self._on_completed(host, event, now_ns)
         if isinstance(event, Failed):
+            self._left -= event.flow in self._under_way and event.flow not in self.failed
             self.failed.add(event.flow)
             self._sent.setdefault(event.flow, {})[host] = event.sent
         else:
             self._at_work.discard(host)
         return ()
+
+    def place_of(self, event: Delivered | Completed | Failed) -> tuple[int, int]:
+        """Return the connection's number of a report's flow, and the flow's place on it."""
+        if isinstance(event, Delivered):
+            return event.number, event.sequence
+        record = self.records[event.flow]
+        flows = self.connections[record.qp - FIRST_NUMBER].flows
+        return record.qp, next(place for place, each in enumerate(flows) if each is record)
+
+    def flow_at(self, number: int, place: int) -> int | None:
+        """Return the flow at a place of a connection; None if it has not started yet."""
+        if number - FIRST_NUMBER >= len(self.connections):
+            return None
+        flows = self.connections[number - FIRST_NUMBER].flows
+        return flows[place].flow.index if place < len(flows) else None
+
+    def put_in_order(self) -> None:
+        """Give the flows of a divided session, at the end of the run, the numbers that a single session gives."""
+        if not self.divided:
+            return
+        known_ns, hosts = self._became_known[::2], self._became_known[1::2]
+        order = sorted(range(len(self.records)), key=lambda flow: (known_ns[flow], hosts[flow]))
+        self._numbers = {flow: number for number, flow in enumerate(order)}
+        self.records = [self.records[flow] for flow in order]
+        numbered: set[int] = set()  # flows that were broken up, by identity
+        for number, record in enumerate(self.records):
+            whole = record.flow.whole
+            record.flow.index = number
+            if whole is not None and id(whole) not in numbered:
+                whole.index = len(numbered)
+                numbered.add(id(whole))
+        self.failed = {self._numbers[flow] for flow in self.failed}
+        self._sent = {self._numbers[flow]: sent for flow, sent in self._sent.items()}
+
+    def number_of(self, flow: int) -> int:
+        """Return the number, after `put_in_order`, of a flow that was passed to a host."""
+        return self._numbers.get(flow, flow)
 
     def is_joint(self, event: Event) -> bool:
         """Return whether a host's report belongs to a flow with several senders or receivers."""
@@ -187,19 +289,41 @@ class Session:
         single = [record for record, flow in flows if not flow.further_sources and not flow.further_destinations]
         sent = [record for record in single if record.completed_ns >= 0 and self.owns(record.flow.source)]
         delivered = [record for record in single if record.delivered_ns >= 0 and self.owns(record.flow.destination)]
+        started = [record for record in self.records if record.qp >= 0 and self.owns(record.flow.source)]
         return Details(
+            [record.flow.index for record in started],
+            [record.qp for record in started],
             [record.flow.index for record in sent],
+            [record.flow.size_bytes for record in sent],
             [record.first_sent_ns for record in sent],
+            [record.completed_ns for record in sent],
             _by_column(sent, (column.name for column in self._columns.of_senders)),
             [record.flow.index for record in delivered],
+            [record.delivered_ns for record in delivered],
             _by_column(delivered, (column.name for column, _ in self._columns.when_delivered)),
+            self.forged,
+            self.traffic.part(self.owns) if self.divided else None,
         )
 
     def note_details(self, details: Details) -> None:
         """Process another worker's details of flows."""
         records = self.records
-        for index, first_sent_ns in zip(details.sent, details.first_sent_ns, strict=True):
-            records[index].first_sent_ns = first_sent_ns
+        for index, number in zip(details.started, details.numbers, strict=True):
+            if records[index].qp < 0:  # it started at the very end
+                self._put_on(self.connections[number - FIRST_NUMBER], records[index])
+        for record, size_bytes, first_sent_ns, completed_ns in zip(
+            map(records.__getitem__, details.sent), details.sizes_bytes, details.first_sent_ns, details.completed_ns,
+            strict=True,
+        ):  # fmt: skip
+            record.flow.size_bytes = size_bytes
+            record.first_sent_ns = first_sent_ns
+            record.completed_ns = completed_ns
+        for index, delivered_ns in zip(details.delivered, details.delivered_ns, strict=True):
+            records[index].delivered_ns = delivered_ns
+        _add_up_pieces([records[index].flow for index in details.sent])
+        self.forged += details.forged
+        if self.divided:
+            self.traffic.join(details.traffic)
         for flows, columns in ((details.sent, details.sent_columns), (details.delivered, details.delivered_columns)):
             for name, values in columns.items():
                 for index, value in zip(flows, values, strict=True):
@@ -242,7 +366,8 @@ class Session:
 
     # Flows
 
-    def _add(self, flows: Iterable[Flow]) -> Sequence[Flow]:
+    def _add(self, flows: Iterable[Flow], known_ns: int = -1, host: int = -1) -> Sequence[Flow]:
+        """Add flows that follow from a host's report at a time."""
         added = list(flows)
         for flow in added:
             flow.index = len(self.records)
@@ -250,8 +375,44 @@ class Session:
             self.records.append(record)
             if flow.incast is not None:
                 self._incasts.setdefault((*flow.incast, flow.destinations), []).append(record)
-            heappush(self._to_start, (flow.start_ns, flow.index))
+            if self.divided:
+                self._became_known.extend((known_ns, host))
+            if not self.divided or self.owns(flow.source):
+                self._known += 1
+                self._left += 1
+                heappush(self._to_start, (flow.start_ns, flow.index))
+            else:
+                self._left += self._hears_of(flow, flow.destination)
+                self._put_in_order(flow)
         return added
+
+    def _hears(self, host: int) -> bool:
+        """Return whether this session gets the reports of a host."""
+        return not self.divided or self.owns(host)
+
+    def _hears_of(self, flow: Flow, host: int) -> bool:
+        """Return whether this session gets the reports of a host on a flow."""
+        return self._hears(host) or bool(flow.further_sources or flow.further_destinations)
+
+    def _put_in_order(self, flow: Flow) -> None:
+        known_ns, host = self._became_known[2 * flow.index : 2 * flow.index + 2]
+        heappush(self._in_order, (flow.start_ns, known_ns, host, flow.index))
+
+    def _waits(self, flow: Flow) -> bool:
+        """Return whether a flow needs a new connection, or its host has an earlier flow that does."""
+        return flow.qp is None or bool(self.waiting[flow.source]) or self._key(flow) not in self._shared
+
+    @staticmethod
+    def _key(flow: Flow) -> tuple[object, ...]:
+        """Return the key of the flow's connection in `_shared`."""
+        return (flow.source, flow.further_sources, flow.destination, flow.further_destinations, flow.qp)
+
+    def _put_on(self, connection: Connection, record: FlowRecord) -> None:
+        record.qp = connection.number
+        connection.flows.append(record)
+        flow = record.flow
+        if self._hears_of(flow, flow.source) or self._hears_of(flow, flow.destination):
+            self._under_way.add(flow.index)
 
     def _hand_over(self, record: FlowRecord) -> None:
         flow = record.flow
@@ -259,9 +420,7 @@ class Session:
             for member in self._incasts.pop((*flow.incast, flow.destinations), ()):
                 self._connected[member.flow.index] = self._connection(member.flow, flow.start_ns)
         connection = self._connected.pop(flow.index, None) or self._connection(flow, flow.start_ns)
-        record.qp = connection.number
-        connection.flows.append(record)
-        self._under_way.add(flow.index)
+        self._put_on(connection, record)
         if self._on_start is not None:
             self._on_start(record)
         post: Post | None = None
@@ -281,7 +440,7 @@ class Session:
 
         All connections of an announced incast exist when it begins.
         """
-        key = (flow.source, flow.further_sources, flow.destination, flow.further_destinations, flow.qp)
+        key = self._key(flow)
         if flow.qp is not None and key in self._shared:
             return self._shared[key]
         connection = Connection(FIRST_NUMBER + len(self.connections), flow.sources, flow.destinations)
@@ -317,15 +476,15 @@ class Session:
 
     # Outcomes
 
-    def _on_delivered(self, host: int, event: Delivered) -> Sequence[Flow]:
+    def _on_delivered(self, host: int, event: Delivered, now_ns: int) -> Sequence[Flow]:
         connection = self.connections[event.number - FIRST_NUMBER]
         if host not in connection.destinations or event.sequence >= len(connection.flows):
-            self.forged += 1
+            self.forged += self.owns(host)
             return ()
         record = connection.flows[event.sequence]
         flow = record.flow
         if flow.index not in self._under_way:
-            self.forged += 1
+            self.forged += self.owns(host)
             return ()
         if flow.further_destinations:
             deliveries = self._delivered.setdefault(flow.index, {})
@@ -336,11 +495,11 @@ class Session:
             record.note_delivered(time_ns, [each.counts for each in deliveries.values()], self._columns)
         else:
             record.note_delivered(event.time_ns, (event.counts,), self._columns)
-        if record.completed_ns >= 0:
+        if record.completed_ns >= 0 or not self._hears_of(flow, flow.source):
             self._finish(flow)
-        return self._add(self.traffic.on_delivered(flow, record.delivered_ns))
+        return self._add(self.traffic.on_delivered(flow, record.delivered_ns), now_ns, host)
 
-    def _on_completed(self, host: int, event: Completed) -> Sequence[Flow]:
+    def _on_completed(self, host: int, event: Completed, now_ns: int) -> Sequence[Flow]:
         record = self.records[event.flow]
         flow = record.flow
         if flow.further_sources:
@@ -351,15 +510,30 @@ class Session:
             record.note_sent(Sent.joined(sent.values(), self._columns))
         else:
             record.note_sent(event.sent)
-        if record.delivered_ns >= 0:  # another host may report this later
+        if record.delivered_ns >= 0 or not self._hears_of(flow, flow.destination):  # it may be reported later
             self._finish(flow)
-        return self._add(self.traffic.on_completed(flow, record.completed_ns))
+        return self._add(self.traffic.on_completed(flow, record.completed_ns), now_ns, host)
 
     def _finish(self, flow: Flow) -> None:
-        self.done += 1
+        if flow.index in self.failed:
+            return
+        self._left -= 1
+        self.done += self._hears(flow.source)
         self._under_way.remove(flow.index)
         self._delivered.pop(flow.index, None)
         self._sent.pop(flow.index, None)
+
+
+def _add_up_pieces(pieces: Iterable[Flow]) -> None:
+    """Set the number of bytes that were sent of each flow whose pieces are all completed."""
+    parts: dict[int, list[Flow]] = {}
+    for piece in pieces:
+        if piece.whole is not None:
+            parts.setdefault(id(piece.whole), []).append(piece)
+    for group in parts.values():
+        whole = group[0].whole
+        if whole is not None and len(group) == whole.pieces:
+            whole.size_bytes = sum(piece.size_bytes for piece in group)
 
 
 def _by_column(records: Sequence[FlowRecord], names: Iterable[str]) -> dict[str, list[float]]:

@@ -3,31 +3,33 @@
 Such hosts go through a window one by one, as independent ones do, but each is held at the end of
 the instant in which it reports something after which flows may start, and where one of its flows
 starts. Then they get their turns in order of time: the session processes the host's reports, flows
-start, and the host continues until it is held again. So the session processes everything in order
-of time, although hosts mostly run independently. With several workers each has a session, and all
-process all turns in the same order.
+start, and the host continues until it is held again.
+
+With several workers each has a session, and gives turns to its own hosts without regard to the
+others. It tells them the flows that follow. Only new connections wait for the order in which all
+hosts of the network have their turns, because connections are numbered in that order.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from heapq import heappop, heappush
 from operator import itemgetter
 
 from harness.workloads import Flow
-from harness.worlds import reports
-from harness.worlds.host_session import Completed, Delivered, Event
+from harness.worlds.host_session import Completed, Delivered, Ended, Event, Failed
 from harness.worlds.session import Session
 from host_agents.timers import NEVER
 from p4switch.fabric import Fabric
 
+# Host, number of the connection, place of the flow on it, and event. Numbers of flows differ between workers.
+_Report = tuple[int, int, int, Delivered | Completed | Failed]
 
 class Turns:
-    """Turns of the hosts of one run, whose traffic is `local`.
-
-    All workers process them in the same way.
-    """
+    """Turns of one run's hosts, at one worker. The traffic is `local`."""
 
     def __init__(
         self,
@@ -39,7 +41,7 @@ class Turns:
         """Prepare the turns.
 
         `least_ns` is the least time from a flow's start until it is done. `tell_others` sends
-        messages to the other workers; None if there are none.
+        messages to the other workers, whose sessions are divided; None if there are none.
         """
         self._fabric = fabric
         self._session = session
@@ -56,10 +58,15 @@ class Turns:
         self._held: list[tuple[int, int]] = []
         self._events: dict[int, list[Event]] = {}
         self._rest: list[tuple[int, int, Event]] = []  # time, host, event
-        self._turn = (-1, -1)  # time and host of the last turn
         self._starts_ns: defaultdict[int, list[int]] = defaultdict(list)  # heaps, by host
         self._careful_ns = 0
         self._taken: set[int] = set()  # hosts that have their turn
+        self._turn_ns = 0
+        # Messages: flows with the time and host from which they follow, and reports that all
+        # sessions process, to be told; reports of others that this session has not processed yet.
+        self._new_flows: list[tuple[int, int, Flow]] = []
+        self._new_reports: list[_Report] = []
+        self._heard: list[_Report] = []
 
     def begin(self) -> None:
         """Hold hosts at the starts of the session's first flows."""
@@ -71,65 +78,87 @@ class Turns:
     def report(self, host: int, event: Event) -> None:
         """Take a host's report within a call of that host, and hold the host if flows may follow from it."""
         now_ns = self._fabric.now_ns
-        if self._tell_others is not None:
-            self._tell_others(reports.packed(now_ns, host, event, self._session.is_joint(event)))
-        if self._keep(now_ns, host, event):
-            self._fabric.hold(host, now_ns + 1)
-        else:
+        if self._tell_others is not None and not isinstance(event, Ended):
+            self._tell_report(host, event)
+        if not isinstance(event, self._awaited):
+            self._rest.append((now_ns, host, event))
             self._fabric.settle_again()
+            return
+        events = self._events.get(host)
+        if events is None:
+            self._events[host] = [event]
+            heappush(self._held, (now_ns, host))
+        else:
+            events.append(event)
+        self._fabric.hold(host, now_ns + 1)
 
     def hear(self, messages: Iterable[bytes]) -> None:
-        """Take reports of other workers' hosts."""
+        """Take what other workers tell: flows of their hosts, and reports that all sessions process."""
         for data in messages:
-            time_ns, host, event = reports.unpacked(data)
-            if self._keep(time_ns, host, event) and (time_ns, host) < self._turn:
-                raise RuntimeError(
-                    f"host {host}: what it reports at {time_ns} ns comes after the turn of {self._turn[0]} ns: "
-                    "its may_report has missed a frame"
-                )
+            flows, reports = pickle.loads(data)
+            for known_ns, host, flow in flows:
+                self._session.learn(flow, known_ns, host)
+                self._expect(flow, known_ns)
+            self._heard += reports
+        if not self._session.finished:
+            self._fabric.finished(False)
 
     def hand_over(self, host: int) -> None:
         """Give a turn to a host, which gets a message now."""
         self._fabric.turn(host, self._fabric.now_ns)
         self._taken.add(host)
 
-    def settle(self, end_ns: int) -> None:
+    def settle(self, end_ns: int, again: bool) -> int | None:
         """Continue hosts that are held before `end_ns`, and stop the run if all is done.
 
-        The fabric knows the time before which no host reports anything more; turns before that are
-        the same at all workers. Starts come before the reports of their instant, and so depend on
-        earlier ones only: a frame of the same instant may wait at a host that is held for its
-        start.
+        Starts come before the reports of their instant, for which the hosts are held. So a frame of
+        the same instant may wait. Where a flow waits for its connection, no host has a turn of a
+        later time. Return None if all hosts are at the end; otherwise the time of the next turn,
+        which has to wait until the workers have met (`again`).
         """
-        self._note_rest()
         session, held = self._session, self._held
-        known_ns = self._fabric.known_ns
+        if self._tell_others is not None:
+            self._open(end_ns)
+        if not again:
+            self._note_rest()
+        self._note_heard()
         while True:
             start_ns = session.next_start_ns
             held_ns = held[0][0] if held else NEVER
-            if start_ns is not None and start_ns <= held_ns and start_ns <= known_ns and start_ns < end_ns:
-                self._start(start_ns)
-            elif held_ns < known_ns and held_ns < end_ns:
-                self._note(*heappop(held))
-            elif known_ns < end_ns:
-                known_ns = self._fabric.meet()
-            else:
+            next_ns = held_ns if start_ns is None else min(start_ns, held_ns)
+            if next_ns >= end_ns or (session.waiting and next_ns > self._turn_ns):
                 break
-        if session.finished:
-            self._fabric.stop()
+            self._turn_ns = next_ns
+            if next_ns == start_ns:
+                self._start(next_ns)
+            else:
+                self._note(*heappop(held))
+        self._fabric.finished(session.finished)
+        waits = bool(session.waiting or self._new_reports or self._heard)
+        if self._new_flows or self._new_reports:
+            assert self._tell_others is not None
+            self._tell_others(pickle.dumps((self._new_flows, self._new_reports), pickle.HIGHEST_PROTOCOL))
+            self._new_flows, self._new_reports = [], []
+        return held_ns if waits else None
 
-    def _keep(self, time_ns: int, host: int, event: Event) -> bool:
-        """Keep an event until its host's turn. Return whether the host waits for that."""
-        if not isinstance(event, self._awaited):
-            self._rest.append((time_ns, host, event))
-            return False
-        events = self._events.get(host)
-        if events is None:
-            self._events[host] = [event]
-            heappush(self._held, (time_ns, host))
-        else:
-            events.append(event)
-        return True
+    def _open(self, end_ns: int) -> None:
+        """Open connections whose order is known now, and continue the hosts that waited for them."""
+        session, known_ns = self._session, self._fabric.known_ns
+        while True:
+            start_ns = session.next_start_ns
+            is_due = start_ns is not None and start_ns <= known_ns and start_ns < end_ns
+            if session.waiting:
+                self._fabric.turn(0, self._turn_ns)
+            session.open_before(start_ns if is_due and start_ns is not None else known_ns, known_ns)
+            self._go_on(self._turn_ns)
+            if start_ns is None or not is_due:
+                break
+            self._turn_ns = start_ns
+            self._fabric.turn(0, start_ns)
+            session.start_due(start_ns)
+        if known_ns < end_ns:  # flows that were known to start at this time come first in their instant
+            session.open_before(known_ns + 1, known_ns)
+            self._go_on(self._turn_ns)
 
     def _start(self, now_ns: int) -> None:
         """Start the flows whose hosts are held at their start."""
@@ -138,26 +167,22 @@ class Turns:
         self._go_on(now_ns)
 
     def _note(self, now_ns: int, host: int) -> None:
-        """Process a host's reports, and start the flows that follow from them at once.
-
-        If the host is another worker's, it continues there.
-        """
+        """Process a host's reports, and start the flows that follow from them at once."""
         session = self._session
-        self._turn = (now_ns, host)
-        if session.owns(host):
-            self._fabric.turn(host, now_ns)
-            self._taken.add(host)
+        self._fabric.turn(host, now_ns)
+        self._taken.add(host)
         for event in self._events.pop(host):
-            for flow in session.note(host, event):
+            for flow in session.note(host, event, now_ns):
                 if flow.source != host or flow.further_sources:
                     raise RuntimeError(
                         f"host {host}: flows start at other hosts because of what it reports, "
                         "but the traffic says that it is local"
                     )
                 self._expect(flow, now_ns)
+                if self._tell_others is not None:
+                    self._new_flows.append((now_ns, host, flow))
         session.start_due(now_ns)
-        if self._taken:
-            self._go_on(now_ns)
+        self._go_on(now_ns)
 
     def _note_rest(self) -> None:
         """Process events for which no host is held."""
@@ -168,14 +193,36 @@ class Turns:
             if self._session.note(host, event):
                 raise RuntimeError("flows start because of what the traffic says that none follows from")
 
+    def _note_heard(self) -> None:
+        """Process other workers' reports on flows that have started here, too."""
+        heard, self._heard = self._heard, []
+        for report in heard:
+            host, number, place, event = report
+            flow = self._session.flow_at(number, place)
+            if flow is None:
+                self._heard.append(report)
+                continue
+            self._session.note(host, event if isinstance(event, Delivered) else replace(event, flow=flow))
+
+    def _tell_report(self, host: int, event: Delivered | Completed | Failed) -> None:
+        """Tell the other workers a report that concerns their sessions, too, unless it is forged."""
+        session = self._session
+        if isinstance(event, Failed) or session.is_joint(event):
+            number, place = session.place_of(event)
+            if session.flow_at(number, place) is not None:
+                self._new_reports.append((host, number, place, event))
+
     def _go_on(self, now_ns: int) -> None:
         """Continue the hosts that have their turn, until they are held again or the window ends."""
+        waiting = self._session.waiting
         for host in sorted(self._taken):
+            if host in waiting:
+                continue
             starts_ns = self._starts_ns[host]
             while starts_ns and starts_ns[0] <= now_ns:
                 heappop(starts_ns)
             self._fabric.go_on(host, starts_ns[0] if starts_ns else None)
-        self._taken.clear()
+        self._taken = self._taken & waiting.keys() if waiting else set()
 
     def _expect(self, flow: Flow, now_ns: int = -1) -> None:
         """Prepare for a new flow, which may start later than now.

@@ -101,8 +101,9 @@ class VirtualWorld:
         # With a fixed list of flows, hosts interact through frames only.
         self._independent = traffic.independent
         takes_turns = traffic.local and not traffic.independent
+        several = not isinstance(workers, int) or workers > 1
         if trace is not None:
-            tracing.check_trace(traffic, trace.flow, several=not isinstance(workers, int) or workers > 1)
+            tracing.check_trace(traffic, trace.flow, several=several)
         built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
         self._memory = memory_limit(run, built, built_here)
         # Flows that start after others are done would have to be walked through, which takes as
@@ -132,11 +133,12 @@ class VirtualWorld:
             run.scenario.nic.os_overhead_ns,
             self.network.owns,
             None if trace is None else partial(self._follow, trace),
+            takes_turns and several,
         )
         local = LocalWorld(run, self.network, self._session)
         self._whole: LocalWorld | PartitionedWorld = local
         shared: Crew | None = None
-        if not isinstance(workers, int) or workers > 1:
+        if several:
             count = workers if isinstance(workers, int) else workers.count
             ranks = owners or partition(run.topology, count, hosts_together=not traffic.local)
             by_node = [ranks[name] for name in self.network.names]
@@ -216,9 +218,9 @@ class VirtualWorld:
         """Process messages of workers."""
         self._order.hear(messages)
 
-    def _settle(self, end_ns: int) -> None:
+    def _settle(self, end_ns: int, again: bool) -> int | None:
         assert isinstance(self._order, Turns)
-        self._order.settle(end_ns)
+        return self._order.settle(end_ns, again)
 
     # Running
 
@@ -262,13 +264,15 @@ class VirtualWorld:
         )
         self._look_at_memory(self.fabric.now_ns)
         how = self._standstill or {"until": "limit"}.get(stop, stop)
-        ended = whole.decided(session.outcome if session.finished else how)
+        finished = whole.finished()
+        ended = whole.decided(session.outcome if finished else how)
         if ended == "limit" and self._is_idle():
             ended = IDLE
             self._stands_still(self.fabric.now_ns)  # so that the time of the last progress is known
         for probe in probes_of(run):
             if not probe.interval_ns:
                 self._read(probe, self.fabric.now_ns)
+        session.put_in_order()
         host_reports = self._host_reports()
         if interval_ns:
             self._sample_links(self.fabric.now_ns)
@@ -293,8 +297,8 @@ class VirtualWorld:
         if self._whole.decided(is_due):
             began_s = time.monotonic()
             advanced_bytes = self._whole.advanced_bytes()
+            done, known = self._whole.progress()
             if progress is not None and self._whole.leads:
-                done, known = self._session.progress
                 progress(self._done_share.at(now_ns, advanced_bytes, done, known), done, known, now_ns)
             reported_s = time.monotonic()
             self._report_s = reported_s + max(_TELL_EVERY_S, _TELL_EVERY_TIMES * (reported_s - began_s))
@@ -330,10 +334,10 @@ class VirtualWorld:
 
         All samples would be 0. A pause is longer than the time between two checks.
         """
-        start_ns = self._whole.decided(self._session.next_start_ns)
+        start_ns = self._whole.next_start_ns()
         if start_ns is None or start_ns <= now_ns + self._watch.interval_ns:
             return
-        if self._whole.decided(self._session.under_way) or self._whole.is_busy():
+        if self._whole.under_way() or self._whole.is_busy():
             return
         self._rests_until_ns = start_ns
         interval_ns = self.run_plan.scenario.record.queue_interval_ns
@@ -344,7 +348,9 @@ class VirtualWorld:
 
     def _stands_still(self, now_ns: int) -> bool:
         """Return whether there has been no progress since the last call."""
-        return self._whole.decided(self._watch.stands_still(now_ns, self._whole.moved(), self._session))
+        whole = self._whole
+        moved, progress, finished = whole.moved(), whole.progress(), whole.finished()
+        return whole.decided(self._watch.stands_still(now_ns, moved, progress, finished, self._session))
 
     def _is_idle(self) -> bool:
         """Return whether all flows have started and nothing is or will be in progress except sampling."""

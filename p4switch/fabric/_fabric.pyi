@@ -49,7 +49,7 @@ class Fabric:
         framing_bytes: int = 0,
         tick_ns: int = 1,
         independent_hosts: bool = False,
-        settle: Callable[[int], object] | None = None,
+        settle: Callable[[int, bool], int | None] | None = None,
     ) -> None:
         """Create an empty network.
 
@@ -62,8 +62,11 @@ class Fabric:
         `kick` of another host and `at` (except for the same host) take effect at the end of the window, and changes to
         the network raise RuntimeError.
 
-        settle: called with a time if independent hosts are held (`hold`) before it. It moves these hosts by `turn` and
-        `go_on`, in any order, until none is held before that time.
+        settle: called with a time and False if independent hosts are held (`hold`) before that time. It moves these
+        hosts by `turn` and `go_on`, in any order, until none is held before it. With several workers it may return a
+        time instead if it needs messages of others. It is then called again, with True, at all workers when they have
+        met. Before the returned time nothing starts at this worker that the others do not know, apart from what follows
+        from frames that are under way.
         """
     now_ns: int  # read only, as are the next three
     events: int  # processed so far
@@ -214,13 +217,14 @@ class Fabric:
         """
     def settle_again(self) -> None:
         """Have `settle` called after the hosts' part of this window; during `settle`, of the next window."""
-    def meet(self) -> int:
-        """Meet the other workers during `settle`, which delivers their messages; return `known_ns`."""
+    def finished(self, finished: bool, /) -> None:
+        """Set whether this worker needs no more events; the run stops in the window in which no worker needs more."""
     @property
     def known_ns(self) -> int:
-        """Time before which hosts report nothing in this window that was not known at the last meeting.
+        """Time before which all workers have been told at the last meeting whatever starts anywhere.
 
-        It takes the hosts of all workers into account, according to their `may_report`; NEVER_NS with one worker.
+        It takes into account when hosts may report something (`may_report`) and what `settle` returned at each worker;
+        NEVER_NS with one worker.
         """
     def careful_from(self, time_ns: int | None, /) -> None:
         """Make every window one instant long from a time on, so that `stop` ends a run with the instant."""

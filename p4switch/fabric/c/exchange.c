@@ -296,17 +296,23 @@ static void join_notices(net *n)
         all.deadlock |= one->deadlock;
         all.pfc_used |= one->pfc_used;
         all.late |= one->late;
-        all.held |= one->held;
+        all.waiting |= one->waiting;
+        all.settled |= one->settled;
+        all.on_brink |= one->on_brink;
+        all.finished &= one->finished;
     }
     w->all = all;
     n->window_end = all.window_end;
     n->last = all.last;
     n->events = w->events += all.events;
     n->paused = w->paused = (uint32_t)((int64_t)w->paused + all.paused);
-    n->stop |= all.stop;
+    n->stop |= all.stop || all.finished;
+    n->finished &= !all.finished; /* this stops one run */
     n->deadlock |= all.deadlock;
     n->pfc_used |= all.pfc_used;
-    n->held |= all.held;
+    n->waiting = all.waiting || (all.settled && all.on_brink);
+    n->on_brink = all.on_brink;
+    n->known_ns = min_time(all.known, all.window_end - all.on_brink);
 }
 
 int workers_meet(net *n)
@@ -318,10 +324,12 @@ int workers_meet(net *n)
         .call = heap_time(&n->calls), .own_call = n->calls.count && n->calls.list[0].rank & NET_OWN_CALL,
         .window_end = n->window_end, .last = n->last, .events = n->events - w->events,
         .paused = (int64_t)n->paused - (int64_t)w->paused, .stop = n->stop, .deadlock = n->deadlock,
-        .pfc_used = n->pfc_used, .late = n->late, .held = n->held, .known = TIME_NEVER,
+        .pfc_used = n->pfc_used, .late = n->late, .waiting = n->waiting, .settled = n->settled,
+        .on_brink = n->on_brink, .finished = n->finished, .known = TIME_NEVER,
     };
     if (amid_hosts && net_reports_after(n, &own.known) < 0)
         return -1;
+    own.known = min_time(own.known, n->waits_ns);
     for (uint32_t side = 0; side < 2 && !amid_hosts; side++)
         own.next[side] = min_time(net_next_time(n, side), w->sent[side]);
     if (w->way->exchange(w->way, &own, sizeof own, w->notices, w->out, w->in) < 0)

@@ -20,11 +20,10 @@ typedef struct notice {
     uint64_t next[2];    /* time of the next event, by side */
     uint64_t call;       /* the first callback that ends a window ... */
     uint64_t window_end, last, events;
-    /* time before which all reports of hosts are known to all workers, in a window in which hosts are held */
-    uint64_t known;
+    uint64_t known; /* time before which nothing starts at this worker that the others do not know */
     int64_t paused;
     bool own_call;       /* ... and whether it is this worker's alone */
-    bool stop, deadlock, pfc_used, late, held;
+    bool stop, deadlock, pfc_used, late, waiting, settled, on_brink, finished;
 } notice;
 
 /* Kinds of messages besides frames. */

@@ -199,14 +199,20 @@ static int run_call(net *n, void *arg)
     return result ? 0 : -1;
 }
 
-static int settle(net *n, uint64_t end)
+static int settle(net *n, uint64_t end, bool again)
 {
     fabric *self = n->owner;
     self->settling = true;
-    PyObject *result = PyObject_CallFunction(self->settle, "K", (unsigned long long)end);
+    PyObject *result = PyObject_CallFunction(self->settle, "KO", (unsigned long long)end, again ? Py_True : Py_False);
     self->settling = false;
-    Py_XDECREF(result);
-    return result ? 0 : -1;
+    n->waits_ns = TIME_NEVER;
+    if (!result)
+        return -1;
+    bool waits = result != Py_None;
+    if (waits)
+        n->waits_ns = PyLong_AsUnsignedLongLong(result);
+    Py_DECREF(result);
+    return waits && PyErr_Occurred() ? -1 : waits;
 }
 
 static void release_node(node *at)
@@ -264,7 +270,7 @@ static PyObject *fabric_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     self->net->tick_ns = (uint32_t)tick_ns;
     self->net->independent = independent;
     self->net->settles = settle_arg != Py_None;
-    self->net->careful_ns = TIME_NEVER;
+    self->net->careful_ns = self->net->waits_ns = self->net->brink_ns = TIME_NEVER;
     if (self->net->settles)
         self->settle = Py_NewRef(settle_arg);
     return (PyObject *)self;
@@ -537,14 +543,18 @@ static PyObject *get_known_ns(fabric *self, void *unused)
 {
     (void)unused;
     const workers *w = self->net->workers;
-    return PyLong_FromUnsignedLongLong(w ? min_time(w->all.known, NET_NEVER) : NET_NEVER);
+    return PyLong_FromUnsignedLongLong(w ? min_time(self->net->known_ns, NET_NEVER) : NET_NEVER);
 }
 
-static PyObject *fabric_meet(fabric *self, PyObject *unused)
+static PyObject *fabric_finished(fabric *self, PyObject *arg)
 {
-    if (!self->settling || !self->net->workers)
-        return PyErr_Format(PyExc_RuntimeError, "meet: expected in settle, with several workers");
-    return workers_meet(self->net) < 0 ? NULL : get_known_ns(self, unused);
+    int finished = PyObject_IsTrue(arg);
+    if (finished < 0)
+        return NULL;
+    self->net->finished = finished;
+    if (finished && !self->net->workers)
+        self->net->stop = true;
+    Py_RETURN_NONE;
 }
 
 static PyObject *fabric_careful_from(fabric *self, PyObject *arg)
@@ -628,7 +638,7 @@ static PyMethodDef methods[] = {
     {"turn", (PyCFunction)fabric_turn, METH_VARARGS, NULL},
     {"go_on", (PyCFunction)fabric_go_on, METH_VARARGS, NULL},
     {"settle_again", (PyCFunction)fabric_settle_again, METH_NOARGS, NULL},
-    {"meet", (PyCFunction)fabric_meet, METH_NOARGS, NULL},
+    {"finished", (PyCFunction)fabric_finished, METH_O, NULL},
     {"careful_from", (PyCFunction)fabric_careful_from, METH_O, NULL},
     METHOD(port_stats), METHOD(queue_stats), METHOD(pfc_stats), METHOD(link_counters), METHOD(buffer_stats), METHOD(flow),
     METHOD(flow_stats), METHOD(conservation),

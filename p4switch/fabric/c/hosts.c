@@ -138,6 +138,7 @@ static int run_host(net *n, node *host, uint64_t end)
             n->hosts.next[host->place].time = min_time(time, host->hold_ns);
         if (time >= end || time >= host->hold_ns || (n->stop && !n->independent)) {
             n->held |= host->hold_ns < end;
+            n->on_brink |= host->hold_ns == end;
             return 0;
         }
         n->now = time;
@@ -252,12 +253,12 @@ int net_reports_after(net *n, uint64_t *time)
     return 0;
 }
 
-int net_settle(net *n, uint64_t end)
+int net_settle(net *n, uint64_t end, bool again)
 {
-    int status = n->ops->settle(n, end);
-    n->held = n->unsettled;
-    n->unsettled = false;
-    return status;
+    int status = n->ops->settle(n, end, again);
+    n->waiting = status > 0;
+    n->on_brink = false;
+    return status < 0 ? -1 : 0;
 }
 
 int net_run_hosts(net *n, uint32_t side)

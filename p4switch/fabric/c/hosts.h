@@ -7,7 +7,7 @@
 /* Runs all hosts of a side up to the end of the window, which a callback may move closer. -1: error of the owner. */
 int net_run_hosts(net *n, uint32_t side);
 /* Runs the hosts that are held before `end`, up to the end of the window. -1: error of the owner. */
-int net_settle(net *n, uint64_t end);
+int net_settle(net *n, uint64_t end, bool again);
 void net_host_wake_at(net *n, node *host, uint64_t time);
 
 /* Notes that something is due at the host at this index at `time`. */

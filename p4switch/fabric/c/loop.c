@@ -108,13 +108,34 @@ static bool level(const net *n)
     return n->sides != 2 || n->done[0] == n->done[1];
 }
 
+/* Lets the hosts that are held before `end` go on, at all workers; `here`: some are, here. */
+static void settle_hosts(net *n, uint64_t end, bool here)
+{
+    n->waiting = n->settled = false;
+    n->known_ns = min_time(n->done[0], n->brink_ns);
+    for (; !n->failed; here = true) {
+        if (here) {
+            n->failed = net_settle(n, end, n->settled) < 0;
+            n->settled = true;
+        }
+        if (!meet(n) || !n->waiting)
+            break;
+    }
+    if (n->failed)
+        return;
+    n->brink_ns = n->on_brink ? end - 1 : TIME_NEVER;
+    n->held = n->unsettled;
+    n->unsettled = false;
+}
+
 /* Runs a side that is not ahead up to `end`. After an error it stays where it was. */
 static void advance(net *n, uint32_t side, uint64_t end)
 {
     n->window_end = end;
+    n->on_brink = false;
     n->failed = net_run_hosts(n, side) < 0;
-    if (n->settles && !n->failed && meet(n) && n->held) /* here, or at another worker */
-        n->failed = net_settle(n, n->window_end) < 0;
+    if (n->settles)
+        settle_hosts(n, n->window_end, n->held);
     n->midway = n->failed && n->independent;
     if (!n->independent && (n->failed || n->stop)) /* it was the last one at this instant */
         n->window_end = n->now + 1;
@@ -191,8 +212,8 @@ static net_status run_next(net *n, uint64_t until)
         n->company->count_call(n);
         if (n->settles && time == call) { /* hosts that are held until then run before it */
             n->phase = PHASE_HOSTS;
-            n->window_end = call;
-            n->failed = net_settle(n, call + 1) < 0;
+            n->window_end = n->done[0] = n->done[1] = call;
+            settle_hosts(n, call + 1, true);
             n->phase = PHASE_NONE;
             n->current = NULL;
             n->now = n->last = call;

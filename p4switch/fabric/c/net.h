@@ -131,7 +131,8 @@ typedef struct net_ops {
     void (*idle_but_due)(struct net *net, node *host, uint64_t time_ns); /* reports it as an error of the owner */
     int (*call)(struct net *net, void *arg);
     int (*deliver)(struct net *net); /* delivers messages of workers: see exchange.h */
-    int (*settle)(struct net *net, uint64_t end); /* hosts are held before `end`: lets them go on */
+    /* Hosts are held before `end`: lets them go on. 1: after a meeting of the workers again. */
+    int (*settle)(struct net *net, uint64_t end, bool again);
     void (*release)(node *at); /* its host or switch is no longer used */
 } net_ops;
 
@@ -165,6 +166,13 @@ typedef struct net {
     /* a host has reached the time at which it is held, or the owner has something else to settle; ... */
     bool held;
     bool unsettled;      /* ... likewise in the next window */
+    bool waiting;        /* the owner at any worker has to settle again after the workers have met */
+    bool settled;        /* the owner here has settled in this window */
+    bool on_brink;       /* a host is held at the end of the window, for what it did in the last instant */
+    uint64_t brink_ns;   /* that instant of the last window, if no worker settled; otherwise never */
+    bool finished;       /* the owner here needs no more; the run stops when this is so at all workers */
+    uint64_t waits_ns;   /* time before which the owner here starts nothing new, as far as it depends on the owner */
+    uint64_t known_ns;   /* time before which all workers know everything that starts */
     uint64_t careful_ns; /* from then on windows are one instant long */
     pool pool;
     arena arena; /* ports and wires */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import pickle
 from dataclasses import astuple
 from pathlib import Path
 from typing import Any, cast
@@ -10,13 +10,14 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from harness.measure.flow_record import Sent
 from harness.measure.recording import Recording
 from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.workloads import Flow, Traffic, allreduce, alltoall
 from harness.workloads.schedule import ScheduleTraffic
 from harness.worlds import starts
-from harness.worlds.host_session import Post
+from harness.worlds.host_session import Completed, Post
 from harness.worlds.session import Session
 from harness.worlds.turns import Turns
 from harness.worlds.virtual import VirtualWorld
@@ -138,37 +139,16 @@ def test_traffic_that_is_not_local_as_it_says_is_found_out(monkeypatch: pytest.M
         followed(FOLLOWING["windows"])
 
 
-class _Counting:
-    """A fabric whose meetings are counted."""
-
-    def __init__(self, fabric: Fabric) -> None:
-        self._fabric = fabric
-        self.meetings = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._fabric, name)
-
-    def meet(self) -> int:
-        self.meetings += 1
-        return self._fabric.meet()
-
-
 @pytest.mark.parametrize("workload", FOLLOWING)
 def test_workers_meet_seldom_while_hosts_take_turns(monkeypatch: pytest.MonkeyPatch, workload: str) -> None:
-    """A host that has gone on holds up others only when a frame may end a message there."""
-    counting: list[_Counting] = []
-    settled: list[int] = []
-    begun, settle = Turns.__init__, Turns.settle
+    """Hosts take turns without other workers, except where a flow needs a connection of its own."""
+    passes = {True: 0, False: 0}
+    settle = Turns.settle
 
-    def begin(turns: Turns, fabric: Fabric, *more: Any) -> None:
-        counting.append(_Counting(fabric))
-        begun(turns, cast(Fabric, counting[0]), *more)
+    def counted(turns: Turns, end_ns: int, again: bool) -> int | None:
+        passes[again] += 1
+        return settle(turns, end_ns, again)
 
-    def counted(turns: Turns, end_ns: int) -> None:
-        settled.append(end_ns)
-        settle(turns, end_ns)
-
-    monkeypatch.setattr(Turns, "__init__", begin)
     monkeypatch.setattr(Turns, "settle", counted)
     tables = {
         "cc": "hpcc",
@@ -178,17 +158,17 @@ def test_workers_meet_seldom_while_hosts_take_turns(monkeypatch: pytest.MonkeyPa
     }
     recording = VirtualWorld(plan("x", check(tables), Path())[0], workers=2).run()
     assert recording.ended == "done"
-    assert len(settled) > 50
-    assert counting[0].meetings < 1.5 * len(settled), "more than one and a half in a window in which hosts are held"
+    assert passes[False] > 50
+    new_connections = len({record.qp for record in recording.flows})
+    assert passes[True] <= new_connections, "at most one more meeting for each new connection"
 
 
-class _Waiting:
-    """A fabric of several workers, of which one host may report something at 10 ns at the earliest."""
+class _Fabric:
+    """A fabric of several workers, which know everything that starts before 10 ns."""
 
     def __init__(self) -> None:
         self.now_ns = 0
         self.known_ns = 10
-        self.meetings = 0
         self.gone_on: list[tuple[int, int]] = []
         self.held: list[int] = []
 
@@ -197,46 +177,93 @@ class _Waiting:
 
     def careful_from(self, time_ns: int) -> None: ...
 
+    def finished(self, finished: bool) -> None: ...
+
     def turn(self, host: int, time_ns: int) -> None:
         self.now_ns = time_ns
 
     def go_on(self, host: int, time_ns: int | None) -> None:
         self.gone_on.append((self.now_ns, host))
 
-    def meet(self) -> int:
-        self.meetings += 1
-        assert self.meetings < 3, "workers meet for ever"
-        self.known_ns = 10 if not self.gone_on else NEVER
-        return self.known_ns
 
+class _Worker:
+    """The turns of an all-to-all among three hosts at the worker of some of them; by default it starts at 10 ns."""
 
-def settled_start(owns: Callable[[int], bool]) -> _Waiting:
-    """Settle the start of an all-to-all among three hosts at 10 ns, at the worker of some of them."""
-    fabric = _Waiting()
-    traffic = alltoall._WindowedAllToAll(3, 1000, 1)
-    for flow in traffic.flows:
-        flow.start_ns = 10
+    def __init__(self, *hosts: int, starts_ns: tuple[int, int, int] = (10, 10, 10)) -> None:
+        self.fabric = _Fabric()
+        self.told: list[bytes] = []
+        traffic = alltoall._WindowedAllToAll(3, 1000, 1)
+        for flow, start_ns in zip(traffic.flows, starts_ns, strict=True):
+            flow.start_ns = start_ns
+        self.session = Session(
+            traffic, lambda *ends: ("a", "b"), self._carry, [], owns=hosts.__contains__, divided=True
+        )
+        self.turns = Turns(cast(Fabric, self.fabric), self.session, lambda flow: 1, self.told.append)
+        self.session.begin()
+        self.turns.begin()
 
-    def carry(host: int, request: object) -> None:
+    def _carry(self, host: int, request: object) -> None:
         if isinstance(request, Post):
-            turns.hand_over(host)
+            self.turns.hand_over(host)
 
-    session = Session(traffic, lambda *ends: ("a", "b"), carry, [], owns=owns)
-    turns = Turns(cast(Fabric, fabric), session, lambda flow: 1)
-    session.begin()
-    turns.begin()
-    turns.settle(20)
-    return fabric
+    def completes(self, host: int, now_ns: int) -> None:
+        """Have a host report that its first flow is completed."""
+        self.fabric.now_ns = now_ns
+        self.turns.report(host, Completed(host, Sent(1000, 10, now_ns, {})))
 
 
 def test_a_frame_at_the_instant_of_a_start_does_not_keep_it_waiting() -> None:
     """Reports of the host come after the start, for which the frame is held."""
-    fabric = settled_start(lambda host: True)
-    assert fabric.gone_on == [(10, 0), (10, 1), (10, 2)]
-    assert fabric.meetings == 1
+    worker = _Worker(0, 1, 2)
+    assert worker.turns.settle(20, False) is None
+    assert worker.fabric.gone_on == [(10, 0), (10, 1), (10, 2)]
 
 
 def test_a_worker_gives_turns_to_its_own_hosts_alone() -> None:
-    fabric = settled_start([True, False, True].__getitem__)
-    assert fabric.gone_on == [(10, 0), (10, 2)]
-    assert set(fabric.held) == {0, 2}
+    worker = _Worker(0, 2)
+    assert worker.turns.settle(20, False) is None
+    assert worker.fabric.gone_on == [(10, 0), (10, 2)]
+    assert set(worker.fabric.held) == {0, 2}
+    assert [record.qp for record in worker.session.records] == [2, 3, 4]
+
+
+def test_new_connections_are_numbered_alike_whichever_worker_is_ahead() -> None:
+    """Hosts 0 and 1 are done at 30 and 25 ns; each worker knows its own host's next flow first."""
+    workers = _Worker(0, 2), _Worker(1)
+    for worker in workers:
+        worker.turns.settle(20, False)
+        worker.fabric.known_ns = 20
+        worker.fabric.gone_on = []
+    first, second = workers
+    first.completes(0, 30)
+    second.completes(1, 25)
+    assert (first.turns.settle(40, False), second.turns.settle(40, False)) == (NEVER, NEVER), "both wait"
+    assert first.fabric.gone_on == second.fabric.gone_on == []
+    first.turns.hear(second.told)
+    second.turns.hear(first.told)
+    for worker in workers:
+        worker.fabric.known_ns = 40
+        assert worker.turns.settle(40, True) is None
+    assert (first.fabric.gone_on, second.fabric.gone_on) == ([(30, 0)], [(25, 1)])
+    for worker in workers:
+        worker.session.put_in_order()
+    ends = [[(r.flow.source, r.flow.destination, r.qp) for r in worker.session.records] for worker in workers]
+    assert ends[0] == ends[1] == [(0, 1, 2), (1, 2, 3), (2, 0, 4), (1, 0, 5), (0, 2, 6)]
+
+
+def test_flows_that_start_later_have_their_place_in_the_order_while_an_earlier_one_waits() -> None:
+    worker = _Worker(0, 2, starts_ns=(10, 30, 20))
+    worker.fabric.known_ns = 5
+    assert worker.turns.settle(40, False) == NEVER
+    worker.fabric.known_ns = 40
+    assert worker.turns.settle(40, True) is None
+    assert worker.fabric.gone_on == [(10, 0), (20, 2)]
+    assert [record.qp for record in worker.session.records] == [2, 4, 3]
+
+
+def test_a_flow_that_comes_too_late_for_the_order_is_found_out() -> None:
+    worker = _Worker(0, 2)
+    worker.turns.settle(20, False)
+    late = pickle.dumps(([(9, 1, Flow(1, 0, 1000, 9))], []))
+    with pytest.raises(RuntimeError, match=r"host 1: .* at 9 ns, .* up to 10 ns: its may_report has missed a frame"):
+        worker.turns.hear([late])
