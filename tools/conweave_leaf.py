@@ -33,7 +33,7 @@ from tools.conweave_entries import (
     program_file,
 )
 
-_HOSTS, _SPINES = 8, 8  # hosts of each leaf, and paths between two leaves
+_HOSTS, _SPINES = 16, 8  # hosts of each leaf, of which half send and half receive, and paths between two leaves
 _LEAVES = (2, 4)
 _STEP = Path(__file__).parents[1] / "examples" / "tofino"
 _SIZE_BYTES = 4_000_000
@@ -98,11 +98,11 @@ def network_file(leaves: int) -> str:
 
 
 def _flows(seed: int, leaves: int) -> str:
-    """Return flows in which each host sends to one of the next leaf, which are all different."""
+    """Return flows from the first half of each leaf's hosts to the other half of the next leaf's, one to each."""
     draw, lines = random.Random(seed), []
     for leaf in range(leaves):
-        first, there = leaf * _HOSTS, (leaf + 1) % leaves * _HOSTS
-        sinks = draw.sample(range(there, there + _HOSTS), _HOSTS)
+        first, end = leaf * _HOSTS, ((leaf + 1) % leaves + 1) * _HOSTS
+        sinks = draw.sample(range(end - _HOSTS // 2, end), _HOSTS // 2)
         starts_s = [draw.random() * _STARTS_S for _ in sinks]
         ends = enumerate(zip(sinks, starts_s, strict=True), start=first)
         lines += [f"{source} {sink} 3 100 {_SIZE_BYTES} {start_s:.9f}" for source, (sink, start_s) in ends]

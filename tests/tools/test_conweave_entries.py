@@ -60,7 +60,7 @@ def test_every_depth_has_at_most_one_probability_of_a_mark() -> None:
 
 def test_each_pair_of_hosts_at_different_leaves_is_a_connection(network: Topology) -> None:
     found, text = entries(network, 0, port_register=7)
-    own = 8
+    own = 16
     pairs = keys(found, "get_hashidx_basertt")
     assert len({tuple(pair.values()) for pair in pairs}) == len(pairs) == 2 * own * (len(network.hosts) - own)
     actions = [each.action for each in found if isinstance(each, TableEntry) and each.table == "get_hashidx_basertt"]
@@ -73,7 +73,7 @@ def test_each_pair_of_hosts_at_different_leaves_is_a_connection(network: Topolog
 def test_each_reorder_queue_of_a_hosts_port_has_a_cell_of_its_own(network: Topology) -> None:
     found, _ = entries(network, 1)
     queues = keys(found, "do_get_idx_queue_occupancy_array_data_eg")
-    assert len({tuple(queue.values()) for queue in queues}) == len(queues) == 12 * 8
+    assert len({tuple(queue.values()) for queue in queues}) == len(queues) == 12 * 16
     assert {each.session_id: each.replicas for each in found if isinstance(each, CloneSession)} == {
         220: ((6, 0),), 16: ((16, 0),), 8: ((8, 0),)
     }  # fmt: skip
