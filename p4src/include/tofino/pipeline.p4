@@ -1,7 +1,9 @@
 // TNA's and T2NA's blocks around the stages of include/switch.p4.
 //
 // Only the packet passes from ingress to egress, which parses it again. For T2NA a stage may define
-// GHOST, the name of its ghost thread, and set cut_bytes.
+// GHOST, the name of its ghost thread, and set cut_bytes. A chip has two copies of the registers
+// that the ghost thread and ingress share; its compiler chooses between them by the parameter
+// `ghost`.
 #ifndef P4CC_PIPELINE_P4
 #define P4CC_PIPELINE_P4
 
@@ -37,7 +39,11 @@ parser IngressParser(packet_in packet, out headers_t hdr, out side_t side,
 control Ingress(inout headers_t hdr, inout side_t side, in ingress_intrinsic_metadata_t intrinsic,
                 in ingress_intrinsic_metadata_from_parser_t parsed,
                 inout ingress_intrinsic_metadata_for_deparser_t deparsed,
-                inout ingress_intrinsic_metadata_for_tm_t tm) {
+                inout ingress_intrinsic_metadata_for_tm_t tm
+#ifdef GHOST
+                , @noWarn("unused") in ghost_intrinsic_metadata_t ghost
+#endif
+                ) {
     SwitchIngress() stages;
 
     apply {
