@@ -266,6 +266,14 @@ def test_t2na_has_more_in_front_and_mirrors_what_came(tmp_path: Path, name: str)
     generated(tofino.write(tmp_path, **TNA[name]), "t2na")
 
 
+def test_t2na_cuts_packets_in_ingress_and_in_egress(tmp_path: Path) -> None:
+    ingress = "apply { tm.ucast_egress_port = 2; if (hdr.h.kind == 1) { deparsed.mtu_trunc_len = 10; } }"
+    egress = "apply { if (intrinsic.pkt_length == 10) { deparsed.mtu_trunc_len = 7; } }"
+    result = generated(tofino.write(tmp_path, INGRESS=ingress, EGRESS=egress), "t2na")
+    cut = {len(frame) for test in result.tests for _, frame in test.run.outputs}
+    assert 3 in cut
+
+
 def test_a_statement_for_a_port_that_there_is_not_cannot_be_reached(tmp_path: Path) -> None:
     egress = "apply { if (intrinsic.egress_port == 511) { deparsed.drop_ctl = 1; } }"
     result = generated(tofino.write(tmp_path, EGRESS=egress), "tna")
