@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from matplotlib.axes import Axes
 
-from harness.report.figures.base import Figure
-from harness.report.figures.fct import CompletionTimes
-from harness.report.figures.queue import WorstQueue
-from harness.report.groups import Comparison, compare
-from harness.report.plots import line as line_style
-from harness.report.plots import plain, thinned
 from p4switch.errors import UserError, suggest
+from reports.figures.base import Figure
+from reports.figures.fct import CompletionTimes
+from reports.figures.queue import WorstQueue
+from reports.groups import Comparison, compare
+from reports.plots import line as line_style
+from reports.plots import plain, thinned
 
 if TYPE_CHECKING:
     from p4cc.results import Result, Results

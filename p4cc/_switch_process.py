@@ -15,7 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.control import bmv2_process
+from control_plane import bmv2_process
 from p4switch import processes
 from p4switch.errors import UserError
 from p4switch.logged_process import LoggedProcess
@@ -97,7 +97,7 @@ class SwitchOnWires:
             except UserError as error:
                 raise MissingError(str(error)) from None
         interfaces = [part for port, name in names.items() for part in ("-i", f"{port}@{name}")]
-        code = "from harness.cli import main; main()"
+        code = "from p4cc.cli import main; main()"
         command = processes.python("-c", code, "switch", "--no-p4", *interfaces, "--log-console", "--log-level", "warn")
         command += ["--trace-file", str(folder / _TRACE)]
         return [*command, "--device-id", str(device_id), "--grpc-server-addr", address]

@@ -7,9 +7,9 @@ from os import PathLike
 from pathlib import Path
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from harness.control import controller, program_state
-from harness.control.programs import program
-from harness.control.programs.entries import Entry
+from control_plane import controller, program_state
+from control_plane.programs import program
+from control_plane.programs.entries import Entry
 from p4switch.compiler import Compiled, compile_program
 from p4switch.errors import UserError
 from p4switch.p4runtime.bytestring import canonical

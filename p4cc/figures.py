@@ -1,9 +1,9 @@
 """Public interface for figures of reports; see docs/measurements.md."""
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from harness.report.figures.base import Figure, FigurePerVariant, register
-from harness.report.groups import Comparison, Variant
-from harness.report.plots import colour, line, marker, plain, thinned
+from reports.figures.base import Figure, FigurePerVariant, register
+from reports.groups import Comparison, Variant
+from reports.plots import colour, line, marker, plain, thinned
 
 __all__ = [
     "Comparison",

@@ -28,8 +28,8 @@ from typing import Any
 import pandas as pd
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from harness.control import controller
-from harness.control.programs.entries import Entry
+from control_plane import controller
+from control_plane.programs.entries import Entry
 from harness.worlds.mininet import isolation, package, shells
 from harness.worlds.mininet.transfer import Place, Transfer, carry_out
 from p4cc.control import Control, compiled

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from harness.control import controller, programs
-from harness.control.programs import SwitchView
-from harness.control.programs.entries import Entry
+from control_plane import controller, programs
+from control_plane.programs import SwitchView
+from control_plane.programs.entries import Entry
 from harness.worlds.mininet import package
 from harness.worlds.mininet.interfaces import link_names
 from harness.worlds.mininet.isolation import private_network

@@ -1,9 +1,9 @@
 """Public interface for the control plane of a P4 program: its inputs and the entries that it returns."""
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from harness.control.programs import ProgramParameters, SwitchView, names, parameters
-from harness.control.programs.base import PortView, register
-from harness.control.programs.entries import (
+from control_plane.programs import ProgramParameters, SwitchView, names, parameters
+from control_plane.programs.base import PortView, register
+from control_plane.programs.entries import (
     Action,
     CloneSession,
     DefaultAction,
@@ -17,7 +17,7 @@ from harness.control.programs.entries import (
     TableEntry,
     Ternary,
 )
-from harness.control.programs.forwarding import forwarding_entries
+from control_plane.programs.forwarding import forwarding_entries
 from topologies.routing import Route
 
 __all__ = [

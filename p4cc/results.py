@@ -20,11 +20,11 @@ from harness.errors import CheckError
 from harness.measure import results as stored
 from harness.measure.output_folder import copy_content, new_folder
 from harness.measure.summary import delivered, unfinished
-from harness.report import damage_named, findings_of, write_report
-from harness.report.figures import figures
-from harness.report.groups import compare
 from p4cc._plots import Plots
 from p4switch.errors import UserError, suggest
+from reports import damage_named, findings_of, write_report
+from reports.figures import figures
+from reports.groups import compare
 
 __all__ = ["CheckError", "Result", "Results"]
 

@@ -12,10 +12,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from harness.execution.interpreted import tell_interpreted
-from harness.execution.make_world import maker
-from harness.execution.pool import Cluster
-from harness.execution.runners import at_once, one_by_one
 from harness.measure import results as stored
 from harness.measure.output_folder import new_folder
 from harness.measure.summary import not_kept_up
@@ -27,6 +23,10 @@ from harness.plan.run import Run
 from harness.plan.scenario import anchored, find, merge, nested, read, retitled
 from harness.worlds.mininet import package
 from harness.worlds.parallel import workers_of
+from p4cc.execution.interpreted import tell_interpreted
+from p4cc.execution.make_world import maker
+from p4cc.execution.pool import Cluster
+from p4cc.execution.runners import at_once, one_by_one
 from p4cc.results import CheckError, Result, Results
 from p4switch.errors import UserError
 from p4switch.extensions import load as load_extension

@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple, SupportsBytes, overload
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from harness.control import bmv2_process, controller
-from harness.control.program_state import CellArray
-from harness.control.programs.entries import CloneSession, Entry, MulticastGroup
+from control_plane import bmv2_process, controller
+from control_plane.program_state import CellArray
+from control_plane.programs.entries import CloneSession, Entry, MulticastGroup
 from harness.errors import CheckError
 from host_agents import registry
 from host_agents.errors import HostError

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.control.programs.entries import Action, DefaultAction, Exact, Lpm, Match, Range, TableEntry, Ternary
+from control_plane.programs.entries import Action, DefaultAction, Exact, Lpm, Match, Range, TableEntry, Ternary
 from p4switch.errors import UserError, suggest
 from p4switch.p4runtime.client import Client
 from p4switch.p4runtime.errors import P4RuntimeError
@@ -26,7 +26,7 @@ class Table:
     """
 
     def __init__(self, client: Client, known: Any, name: str) -> None:
-        """Look the table up; `known` turns entries into updates (`harness.control.controller.Program`).
+        """Look the table up; `known` turns entries into updates (`control_plane.controller.Program`).
 
         Raises UserError.
         """

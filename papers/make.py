@@ -30,7 +30,7 @@ class Target(NamedTuple):
 
 
 def _p4cc(command: str, name: str) -> Target:
-    main = "from harness.cli import main; main()"
+    main = "from p4cc.cli import main; main()"
     return Target(OUT / name, ("-c", main, command, name, "--out", str(OUT / name)))
 
 

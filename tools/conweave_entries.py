@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import dedent
 
-from harness.control.programs.entries import EntryFile
+from control_plane.programs.entries import EntryFile
 from host_agents.lb.base import FIRST_ENTROPY
 from p4cc.programs import Action, CloneSession, Entry, Exact, ProgramParameters, Range, SwitchView, TableEntry
 from topologies.model import Host

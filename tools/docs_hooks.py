@@ -15,7 +15,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from harness import papers
-from harness.site_pages import pages
+from p4cc._site_pages import pages
 
 ROOT = Path(__file__).parents[1]
 FROM_ELSEWHERE = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")

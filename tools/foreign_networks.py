@@ -151,11 +151,11 @@ def tried(case: Case, most_cpu_s: float) -> Outcome:
 
 def _tried(case: Case, most_cpu_s: float) -> Outcome:
     # Imported here, because the compiled hosts have to be in place before.
-    from harness.execution.make_world import maker
     from harness.plan.how import How
     from harness.plan.resolve import plan
     from harness.plan.scenario import check
     from harness.worlds.expected import expected
+    from p4cc.execution.make_world import maker
 
     try:
         (run,) = plan("foreign", check({"cc": "dcqcn", "record": _RECORD, **case.tables}), Path())

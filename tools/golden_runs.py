@@ -63,7 +63,7 @@ def _carry_out(run: Golden, out: Path) -> list[str]:
     """Run one golden run with `p4cc run` and return its digest lines; raise `ClickException` when it fails."""
     name, scenario, settings, options = run
     folder = out / name
-    command = [sys.executable, "-c", "from harness.cli import main; main()", "run", scenario]
+    command = [sys.executable, "-c", "from p4cc.cli import main; main()", "run", scenario]
     command += ["--no-report", "--workers", "1", "--out", str(folder), *options]
     for setting in settings:
         command += ["--set", setting]

@@ -22,7 +22,7 @@ from p4switch import native
 from p4switch.errors import UserError
 
 _ROOT = Path(__file__).parents[2]
-_PACKAGES = ("harness", "host_agents", "p4src", "p4switch", "topologies", "wireformats")
+_PACKAGES = ("control_plane", "harness", "host_agents", "p4src", "p4switch", "topologies", "wireformats")
 _SOURCES = {".py", ".c", ".h", ".p4", ".toml", ".txt"}
 _GIT_TIMEOUT_S = 20
 

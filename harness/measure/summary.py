@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from control_plane import program_ledger
 from harness.columns.flows import FLOWS, MAX_LATENCY, MEAN_LINKS, MEAN_WEIGHT, SHORTEST_LINKS
-from harness.control import program_ledger
 from harness.measure.metrics import fair_from, jain_table
 from harness.measure.recording import Integers, Recording
 from harness.plan.run import Run

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 
 import topologies
-from harness.control.programs import ProgramParameters
+from control_plane.programs import ProgramParameters
 from harness.plan.scenario import Scenario
 from host_agents.registry import Protocol
 from topologies import Topology

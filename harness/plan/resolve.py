@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 import topologies
+from control_plane import load_balancing as switch_load_balancing
+from control_plane import pipelines, programs
+from control_plane.programs import Program, ProgramParameters
 from harness import workloads
-from harness.control import load_balancing as switch_load_balancing
-from harness.control import pipelines, programs
-from harness.control.programs import Program, ProgramParameters
 from harness.plan import checks, needs
 from harness.plan.checks.routes import joined
 from harness.plan.host_errors import as_user_error

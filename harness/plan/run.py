@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import topologies
+from control_plane.controller import Settings
+from control_plane.pipelines import LOSS, Build
 from harness import workloads
 from harness.columns.column import Column
 from harness.columns.flows import MAX_LATENCY, all_columns
-from harness.control.controller import Settings
-from harness.control.pipelines import LOSS, Build
 from harness.plan.frame_sizes import COLLECTIVE_BYTES
 from harness.plan.host_errors import as_user_error
 from harness.plan.probe_settings import ProbeSettings

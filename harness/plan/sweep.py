@@ -15,7 +15,7 @@
     [[without]]                          # combinations that are left out: those with such a value of each of these axes
     workload.load = [0.15]
 
-Runs are independent, so they go to processes of this machine, or of a cluster: `harness.execution.pool`.
+Runs are independent, so they go to processes of this machine, or of a cluster: `p4cc.execution.pool`.
 """
 
 from __future__ import annotations

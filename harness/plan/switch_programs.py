@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from harness.control.load_balancing import LoadBalancer
-from harness.control.programs import Program, ProgramParameters
+from control_plane.load_balancing import LoadBalancer
+from control_plane.programs import Program, ProgramParameters
 from harness.plan.scenario import Loopback, Scenario, SwitchGroup
 from p4switch.errors import UserError
 from topologies import Switch, Topology

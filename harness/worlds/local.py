@@ -16,9 +16,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from control_plane import program_state
+from control_plane.program_ledger import Kind, count
 from harness.columns import nics
-from harness.control import program_state
-from harness.control.program_ledger import Kind, count
 from harness.measure.links import LinkCounters, ports_of
 from harness.measure.recording import Integers
 from harness.plan.probes import HostProbe, Probe, QueueProbe, SwitchProbe

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from harness.control import controller
-from harness.control.rerouting import Rerouting
+from control_plane import controller
+from control_plane.rerouting import Rerouting
 from harness.plan.headroom import headroom_bytes, xoff_bytes
 from harness.plan.run import LinkChange, RouteChange, Run
 from harness.worlds import building

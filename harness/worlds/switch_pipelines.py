@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.control.controller import SwitchSetup
-from harness.control.pipelines import Pipeline, pipeline
+from control_plane.controller import SwitchSetup
+from control_plane.pipelines import Pipeline, pipeline
 from harness.plan.run import Run
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from control_plane.program_ledger import Kind, by_name
 from harness.columns.queues import DEPTH, QUEUES
-from harness.control.program_ledger import Kind, by_name
 from harness.errors import out_of_memory
 from harness.measure import output_folder, tracing
 from harness.measure.flow_record import FlowRecord

@@ -54,7 +54,7 @@ FRP: Final = Packet(
 class AccurateParameters:
     """The paper's constants (sections III and V).
 
-    The switches' constants are parameters of the program (harness/control/programs).
+    The switches' constants are parameters of the program (control_plane/programs).
     """
 
     period_ns: int = field(default=20_000, metadata=POSITIVE)  # RRP, the rate re-evaluation period

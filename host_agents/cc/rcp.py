@@ -43,7 +43,7 @@ _RATE: Final = RATE.place("rate")
 
 @dataclass(frozen=True)
 class RcpParameters:
-    """Parameters of RCP's hosts; alpha and beta are the program's (harness/control/programs/rcp.py)."""
+    """Parameters of RCP's hosts; alpha and beta are the program's (control_plane/programs/rcp.py)."""
 
     ask_base_rtts: float = field(default=0.25, metadata=POSITIVE)  # time between two rate packets
     min_rate_bps: float = field(default=1e6, metadata=POSITIVE)  # the smallest rate

@@ -10,11 +10,11 @@ from harness.worlds.native_hosts import use_native_hosts
 
 use_native_hosts()
 
-from harness.commands import run as run  # noqa: E402
-from harness.execution import execute as execute  # noqa: E402
-from harness.execution import reports as reports  # noqa: E402
 from harness.plan.resolve import plan  # noqa: E402
 from harness.plan.scenario import check  # noqa: E402
+from p4cc.commands import run as run  # noqa: E402
+from p4cc.execution import execute as execute  # noqa: E402
+from p4cc.execution import reports as reports  # noqa: E402
 from p4switch.engine import codegen as codegen  # noqa: E402
 
 plan("preloaded", check({"topology": {"name": "single-switch", "hosts": 3}, "workload": {"name": "incast"}}), Path())

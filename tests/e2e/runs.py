@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from harness.measure.results import Result, load_all
 
-MAIN = (sys.executable, "-c", "from harness.cli import main; main()")
+MAIN = (sys.executable, "-c", "from p4cc.cli import main; main()")
 _TIMEOUT_S = 400
 _TO_TELL_S = 10  # before that, what hangs says where it is
 _FORKING = multiprocessing.get_context("forkserver")
@@ -52,7 +52,7 @@ def forked(
 def _main(
     arguments: tuple[str, ...], cwd: Path | None, variables: Mapping[str, str], stdout: Path, stderr: Path
 ) -> None:
-    from harness.cli import main
+    from p4cc.cli import main
 
     os.environ.update(variables)
     if cwd is not None:

@@ -21,7 +21,7 @@ class Missing:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 
 sys.meta_path.insert(0, Missing())
-from harness.cli import main
+from p4cc.cli import main
 main()
 """
 VIZ = ("matplotlib", "mpld3", "scipy")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
+from p4cc.cli import main
 from p4switch.registry import forget
 from tests.e2e.runs import p4cc
 

@@ -15,7 +15,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from harness.cli import cli
+from p4cc.cli import cli
 from p4switch import processes
 from p4switch.p4runtime import shell
 from p4switch.sources import SOURCE_DIRECTORY
@@ -66,7 +66,8 @@ def modules() -> set[str]:
     """Return the names by which modules are imported: Python's, those of installed packages, p4cc's."""
     names = {name for name in sys.stdlib_module_names if not name.startswith("_")}
     names |= set(metadata.packages_distributions())
-    names |= {"harness", "host_agents", "p4cc", "p4src", "p4switch", "topologies", "wireformats", "mininet"}
+    names |= {"control_plane", "harness", "reports"}
+    names |= {"host_agents", "p4cc", "p4src", "p4switch", "topologies", "wireformats", "mininet"}
     return {name for name in names if name.isidentifier()}
 
 
@@ -146,7 +147,7 @@ def test_nor_by_the_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 def test_interpreters_are_started_in_one_place() -> None:
     """Any other place that names an interpreter isolates it, or is listed here with its reason."""
     root = Path(processes.__file__).parents[1]
-    packages = ("harness", "host_agents", "p4cc", "p4switch", "topologies", "wireformats")
+    packages = ("control_plane", "harness", "host_agents", "p4cc", "p4switch", "reports", "topologies", "wireformats")
     naming = {
         str(path.relative_to(root)): path.read_text()
         for package in packages

@@ -10,14 +10,14 @@ from pathlib import Path
 import click
 import pytest
 
-from harness.cli import cli
 from harness.plan import sweep
 from harness.plan.batch import planned
 from harness.plan.resolve import plan
 from harness.plan.scenario import built_in, check, find, parse
-from harness.report.claims import claims
+from p4cc.cli import cli
 from p4switch.errors import UserError
 from papers.make import chosen, targets
+from reports.claims import claims
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -14,9 +14,9 @@ import click
 import pytest
 
 from harness import interruption
-from harness.cli import main
-from harness.extras import EXTRAS
-from tests.harness.commands.test_commands import call
+from p4cc.cli import main
+from p4cc.commands._extras import EXTRAS
+from tests.p4cc.commands.test_commands import call
 
 PYPROJECT = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
 PACKAGES = {"z3": "z3-solver"}  # where they are called otherwise than their modules
@@ -40,7 +40,7 @@ def doctor(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
             importlib.import_module(module)
 
         monkeypatch.setitem(sys.modules, module, None)
-        monkeypatch.setitem(sys.modules, "harness.commands.doctor", cast(ModuleType, SimpleNamespace(command=command)))
+        monkeypatch.setitem(sys.modules, "p4cc.commands.doctor", cast(ModuleType, SimpleNamespace(command=command)))
 
     return imports
 
@@ -62,7 +62,7 @@ def test_whatever_a_library_makes_of_a_signal_is_an_interruption(
         raise error
 
     monkeypatch.setattr(interruption, "came", lambda: True)
-    monkeypatch.setitem(sys.modules, "harness.commands.doctor", cast(ModuleType, SimpleNamespace(command=command)))
+    monkeypatch.setitem(sys.modules, "p4cc.commands.doctor", cast(ModuleType, SimpleNamespace(command=command)))
     assert call(capsys, "doctor") == (1, "", "p4cc: error: interrupted\n")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import topologies
-from harness.control.controller import Settings, switch_view
+from control_plane.controller import Settings, switch_view
 from harness.measure.metrics import EmptyNetwork
 from harness.plan.resolve import plan
 from harness.plan.run import Run

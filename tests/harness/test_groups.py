@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from harness.control.programs.ecn_int import EcnIntParameters
+from control_plane.programs.ecn_int import EcnIntParameters
 from harness.measure.metrics import flows_table, messages_table
 from harness.measure.recording import Recording
 from harness.measure.summary import summarize

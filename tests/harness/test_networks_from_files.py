@@ -15,7 +15,7 @@ from harness.plan.run import Run
 from harness.plan.scenario import check, load
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
-from tests.harness.commands.test_commands import call
+from tests.p4cc.commands.test_commands import call
 
 NS3 = "5 1 4\n1\n0 1 25Gbps 1000ns 0\n1 2 100Gbps 1us 0\n3 1 100Gbps 1us 0\n4 1 100Gbps 1us 0\n"
 FLOWS = "2\n3 0 3 100 30000 0.0\n2 4 3 100 20000 0.000002\n"

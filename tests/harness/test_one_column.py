@@ -43,11 +43,11 @@ for module in (rates, links, nics):
 import p4cc
 from harness.measure import results
 from harness.plan import resolve, scenario
-from harness.reference import recorded
-from harness.reference.glossary import of_reports
-from harness.replay.recorded import Recorded
-from harness.report.page import _ROWS
-from harness.report.sweep_page import Entry, runs_table
+from p4cc.reference import recorded
+from p4cc.reference.glossary import of_reports
+from reports.replay.recorded import Recorded
+from reports.page import _ROWS
+from reports.sweep_page import Entry, runs_table
 from harness.worlds.mininet.transfer import _table
 from harness.worlds.virtual import VirtualWorld
 

@@ -10,8 +10,8 @@ import pytest
 
 from harness import papers
 from harness.plan import scenario, sweep
-from harness.report import claims
 from papers.make import targets
+from reports import claims
 
 SCENARIO = 'title = "Nemo, figure 1"\nclaims = ["N1"]\n\n[workload]\nname = "incast"\n'
 SWEEP = 'title = "Nemo by load"\nscenario = "nemo-fig1"\n\n[axes]\nseeds = [1, 2]\n'

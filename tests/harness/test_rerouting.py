@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import topologies
-from harness.control import programs
-from harness.control.controller import Program, Settings, SwitchSetup, switch_view
-from harness.control.pipelines import pipeline
-from harness.control.rerouting import Rerouting, difference
+from control_plane import programs
+from control_plane.controller import Program, Settings, SwitchSetup, switch_view
+from control_plane.pipelines import pipeline
+from control_plane.rerouting import Rerouting, difference
 from harness.measure.recording import Recording
 from harness.plan.resolve import plan
 from harness.plan.run import Run

@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.control import bmv2_process
+from control_plane import bmv2_process
 from harness.measure.results import Result, load_all
 from harness.worlds.mininet import package
 from harness.worlds.mininet.state import State, runs

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.control import bmv2_process
+from control_plane import bmv2_process
 from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.mininet.dilation import Machine, choose

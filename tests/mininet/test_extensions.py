@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.measure.results import load_all
-from tests.harness.control.test_own_program import scenario_of
-from tests.harness.control.test_program_ledger import MERGING, PARAMETERS
+from tests.control_plane.test_own_program import scenario_of
+from tests.control_plane.test_program_ledger import MERGING, PARAMETERS
 from tests.harness.plan.test_extensions import AIMD, WORKLOAD
 from tests.mininet.networks import alone, needs_mininet, p4cc, run_on
 

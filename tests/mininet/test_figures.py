@@ -12,12 +12,12 @@ import numpy as np
 import psutil
 import pytest
 
-from harness.cli import main
 from harness.plan.resolve import plan
 from harness.plan.run import Run
 from harness.plan.scenario import check
 from harness.worlds.mininet import dilation, fidelity, ledger, package, state
 from harness.worlds.mininet.interfaces import interface_name
+from p4cc.cli import main
 from p4switch.errors import UserError
 from tests.e2e.runs import p4cc
 from topologies import Topology, build

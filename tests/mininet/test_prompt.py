@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
 from harness.errors import CheckError
 from harness.measure.results import load_all
 from harness.worlds.mininet.prompt import while_running
+from p4cc.cli import main
 from tests.e2e.runs import MAIN
 from tests.mininet.networks import alone, needs_mininet
 

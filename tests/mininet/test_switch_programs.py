@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.control import bmv2_process
+from control_plane import bmv2_process
 from harness.measure.results import Result, load_all
 from harness.plan.resolve import plan
 from harness.plan.scenario import check

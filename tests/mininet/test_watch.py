@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 
-from harness.replay.pack import unpacked
+from reports.replay.pack import unpacked
 from tests.e2e.runs import MAIN
 from tests.mininet.networks import alone, needs_mininet
 

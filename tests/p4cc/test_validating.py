@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import p4cc
-from harness.cli import cli
+from p4cc.cli import cli
 from p4switch.trace import events
 
 PAGE = (Path(__file__).parents[2] / "docs" / "validating.md").read_text(encoding="utf-8")
@@ -41,7 +41,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
         plugin = ["-p", "no:p4cc", "-p", "p4cc.pytest_plugin", "-p", "no:cacheprovider"]
         words = [sys.executable, "-m", "pytest", *plugin, *command[1:]]
     else:
-        words = [sys.executable, "-c", "from harness.cli import main; main()", *command[1:]]
+        words = [sys.executable, "-c", "from p4cc.cli import main; main()", *command[1:]]
     return subprocess.run(words, cwd=folder, env=PLAIN, capture_output=True, text=True, check=False, timeout=300)
 
 

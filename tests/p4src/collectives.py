@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.control import controller, programs
-from harness.control.controller import Settings
+from control_plane import controller, programs
+from control_plane.controller import Settings
 from host_agents import wire
 from host_agents.collective import packets
 from host_agents.collective.packets import (

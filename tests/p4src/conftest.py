@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from harness.control import load_balancing, programs
-from harness.control.programs import SwitchView
-from harness.control.programs.entries import Entry
+from control_plane import load_balancing, programs
+from control_plane.programs import SwitchView
+from control_plane.programs.entries import Entry
 from tests.p4src.rigs import RIGS, STEPWISE, BuiltinRig, ReplayedRig, Rig, missing, tables_of
 from topologies import Route
 

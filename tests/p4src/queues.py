@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from harness.control import controller, programs
-from harness.control.programs import SwitchView
+from control_plane import controller, programs
+from control_plane.programs import SwitchView
 from p4switch.fabric import Fabric
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 from scapy.utils import RawPcapReader, RawPcapWriter
 
-from harness.control import controller, load_balancing, pipelines, programs
-from harness.control.programs import SwitchView
-from harness.control.programs.entries import (
+from control_plane import controller, load_balancing, pipelines, programs
+from control_plane.programs import SwitchView
+from control_plane.programs.entries import (
     Action,
     DefaultAction,
     Entry,

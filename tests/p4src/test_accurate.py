@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from harness.control import programs
-from harness.control.programs.base import SwitchView
+from control_plane import programs
+from control_plane.programs.base import SwitchView
 from harness.measure.max_min import max_min
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import topologies
-from harness.control import controller
-from harness.control.controller import Settings
-from harness.control.programs.base import SwitchView
+from control_plane import controller
+from control_plane.controller import Settings
+from control_plane.programs.base import SwitchView
 from host_agents.collective.operations import Seen
 from host_agents.collective.packets import (
     ACKNOWLEDGEMENT,

@@ -8,10 +8,10 @@ import pytest
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import ARP, Ether
 
-from harness.control import programs
-from harness.control.pipelines import LOSS
-from harness.control.programs import SwitchView
-from harness.control.programs.entries import PortGroup
+from control_plane import programs
+from control_plane.pipelines import LOSS
+from control_plane.programs import SwitchView
+from control_plane.programs.entries import PortGroup
 from tests.p4src.collectives import ACKNOWLEDGEMENT, WRITE, Message
 from tests.p4src.conftest import VIEW
 from tests.p4src.contention import INIT

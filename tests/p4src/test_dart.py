@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 
-from harness.control import programs
-from harness.control.programs import SwitchView
-from harness.control.programs import entries as program_entries
-from harness.control.programs.base import PortView
+from control_plane import programs
+from control_plane.programs import SwitchView
+from control_plane.programs import entries as program_entries
+from control_plane.programs.base import PortView
 from host_agents.headers import BTH as BTH_LAYOUT
 from p4switch.compiler import compile_program
 from p4switch.engine import pipeline_cost

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from harness.control import programs
-from harness.control.programs.entries import DefaultAction, TableEntry
+from control_plane import programs
+from control_plane.programs.entries import DefaultAction, TableEntry
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import CE, ECT0, ECT1, NOT_ECT, Flow, ecn_of, ip_checksum_ok, numbered, psn_of

@@ -9,7 +9,7 @@ import pytest
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.l2 import ARP, Ether
 
-from harness.control.programs.base import SwitchView, names
+from control_plane.programs.base import SwitchView, names
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import CE, ECT0, Flow, dissect, ip_checksum_ok, mac, psn_of
 from tests.p4src.rigs import Sent

@@ -10,8 +10,8 @@ import pytest
 from scapy.layers.inet import IP, UDP
 
 import topologies
-from harness.control import programs
-from harness.control.programs.base import SwitchView
+from control_plane import programs
+from control_plane.programs.base import SwitchView
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import (

@@ -12,8 +12,8 @@ import pytest
 from scapy.layers.inet import IP, TCP
 from scapy.layers.l2 import Ether
 
-from harness.control import load_balancing, programs
-from harness.control.programs.entries import Action, Entry, Exact, Lpm, PortGroup, TableEntry
+from control_plane import load_balancing, programs
+from control_plane.programs.entries import Action, Entry, Exact, Lpm, PortGroup, TableEntry
 from harness.plan.batch import planned
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError

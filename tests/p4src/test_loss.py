@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness.control.pipelines import LOSS
-from harness.control.programs.base import names
+from control_plane.pipelines import LOSS
+from control_plane.programs.base import names
 from tests.p4src.conftest import MakeRig
 from tests.p4src.packets import Flow, psn_of
 from tests.p4src.rigs import Sent

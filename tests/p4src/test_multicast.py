@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import topologies
-from harness.control import controller, programs
-from harness.control.controller import Settings
-from harness.control.programs.base import SwitchView
-from harness.control.programs.entries import MulticastGroup
+from control_plane import controller, programs
+from control_plane.controller import Settings
+from control_plane.programs.base import SwitchView
+from control_plane.programs.entries import MulticastGroup
 from tests.p4src.conftest import MakeRig
 from tests.p4src.packets import Flow, ip_checksum_ok, psn_of
 from tests.p4src.rigs import Sent

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.control import load_balancing, programs
-from harness.control.pipelines import P4C
+from control_plane import load_balancing, programs
+from control_plane.pipelines import P4C
 from p4switch import processes
 from p4switch.compiler import ast, types
 from p4switch.compiler.frontend import parse_and_check

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from harness.control import programs
+from control_plane import programs
 from host_agents.cc.rcp import RATE
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig

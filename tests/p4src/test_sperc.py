@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.control import programs
-from harness.control.programs.base import SwitchView
-from harness.control.programs.sperc import CONTROL_PACKET_BYTES
+from control_plane import programs
+from control_plane.programs.base import SwitchView
+from control_plane.programs.sperc import CONTROL_PACKET_BYTES
 from host_agents.cc.one_rc import SPECULATIVE
 from host_agents.cc.sperc import CONTROL, RECORDS
 from host_agents.cc.sperc_link import MAX_WEIGHT, NEW_FLOW, NO_LIMIT, B, E, Link, Record

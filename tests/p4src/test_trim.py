@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 
 import topologies
-from harness.control import programs
-from harness.control.programs.base import PortView
-from harness.control.programs.entries import Action, DefaultAction, Exact, TableEntry
+from control_plane import programs
+from control_plane.programs.base import PortView
+from control_plane.programs.entries import Action, DefaultAction, Exact, TableEntry
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import BTH, ECT0, Flow, dissect, ip_checksum_ok, numbered, psn_of

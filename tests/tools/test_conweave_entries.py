@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import topologies
-from harness.control.controller import Settings, switch_view
-from harness.control.programs.entries import EntryFile
+from control_plane.controller import Settings, switch_view
+from control_plane.programs.entries import EntryFile
 from p4cc.programs import Action, CloneSession, Entry, Exact, Range, TableEntry
 from p4switch.architectures.architecture import ARCHITECTURES
 from tools import conweave_leaf

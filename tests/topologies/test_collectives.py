@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import topologies
-from harness.control import controller, programs
-from harness.control.controller import Settings
-from harness.control.programs.entries import Action, Entry, Exact, MulticastGroup, TableEntry
+from control_plane import controller, programs
+from control_plane.controller import Settings
+from control_plane.programs.entries import Action, Entry, Exact, MulticastGroup, TableEntry
 from p4switch.errors import UserError
 from topologies import Topology
 from topologies.collectives import CollectiveGroup, address, trees

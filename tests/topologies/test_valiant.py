@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import topologies
-from harness.control import programs
-from harness.control.controller import Settings, switch_view
-from harness.control.programs.entries import Action, Lpm, TableEntry
+from control_plane import programs
+from control_plane.controller import Settings, switch_view
+from control_plane.programs.entries import Action, Lpm, TableEntry
 from harness.plan.resolve import plan
 from harness.plan.run import Run
 from harness.plan.scenario import check

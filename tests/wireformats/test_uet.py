@@ -13,12 +13,12 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.utils import RawPcapNgReader
 
-from harness.commands.packets import command
 from harness.measure.pcap import write_pcap
 from harness.worlds.link import Wire, connect, pair, trimmed
 from host_agents import headers, wire
 from host_agents.cc import rccc
 from host_agents.errors import PacketError
+from p4cc.commands.packets import command
 from tests.wireformats.test_wireshark import needs_tshark
 from wireformats import uet, uet_layers
 from wireformats.wireshark import uet_dissector

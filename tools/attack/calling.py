@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.cli import main
+from p4cc.cli import main
 from tools.attack.attack import Finding
 
 _SHOWN = 300  # characters of the output

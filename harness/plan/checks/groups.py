@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.control.controller import Settings, switch_view
+from control_plane.controller import Settings, switch_view
 from harness.plan.run import Run, named
 from harness.plan.traffic_summary import TrafficSummary
 from host_agents import registry

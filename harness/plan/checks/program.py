@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from harness.control import programs
-from harness.control.programs import Program, ProgramParameters
-from harness.control.programs.base import NO_DSCP
+from control_plane import programs
+from control_plane.programs import Program, ProgramParameters
+from control_plane.programs.base import NO_DSCP
 from harness.plan.run import Run
 from harness.plan.traffic_summary import TrafficSummary
 from host_agents import registry

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 import topologies
-from harness.control.controller import Settings, switch_view
-from harness.control.lanes import circle
-from harness.control.programs import ProgramParameters
+from control_plane.controller import Settings, switch_view
+from control_plane.lanes import circle
+from control_plane.programs import ProgramParameters
 from harness.plan.run import Run
 from harness.plan.switch_programs import SwitchProgram
 from host_agents.config import SCOPE_QP

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from harness.control import program_state
-from harness.control.pipelines import compiled
+from control_plane import program_state
+from control_plane.pipelines import compiled
 from harness.plan.probes.base import Index, SwitchProbe, Values, register
 from p4switch.errors import UserError
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from harness.control import program_state
-from harness.control.pipelines import compiled
+from control_plane import program_state
+from control_plane.pipelines import compiled
 from harness.plan.probes.base import SwitchProbe, Values, register
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @register("program")
 class ProgramProbe(SwitchProbe):
-    """Probe with a row for each number (`harness.control.program_state.Cell`), except those that were always 0."""
+    """Probe with a row for each number (`control_plane.program_state.Cell`), except those that were always 0."""
 
     reads: str = "everything"  # "everything", or the names of objects
     name: str = "program_state"  # name of the table

@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from harness.control import bmv2_process, pipelines
+from control_plane import bmv2_process, pipelines
 from harness.worlds.mininet.launcher import Process
 from harness.worlds.mininet.switches import PlannedSwitch, SwitchPlan
 

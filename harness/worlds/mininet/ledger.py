@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from control_plane.program_ledger import PIPELINES, Kind, by_name, lost
 from harness.columns.queues import DEPTH, QUEUES
 from harness.columns.traffic_manager import in_mininet
-from harness.control.program_ledger import PIPELINES, Kind, by_name, lost
 from harness.measure.recording import Integers, Series, places
 from harness.plan.probes import QueueProbe
 from harness.plan.probes.readings import Readings

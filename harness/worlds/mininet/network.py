@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.control.controller import switch_view
+from control_plane.controller import switch_view
 from harness.plan.headroom import headroom_bytes, xoff_bytes
 from harness.plan.probes import QueueProbe
 from harness.plan.run import LinkChange, Run

@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from control_plane import controller, program_ledger, program_state
 from harness.columns.traffic_manager import in_mininet
-from harness.control import controller, program_ledger, program_state
 from harness.plan.probes import Probe, QueueProbe, SwitchProbe
 from harness.plan.probes.readings import Readings
 from harness.plan.run import Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from harness.control.rerouting import Rerouting
+from control_plane.rerouting import Rerouting
 from harness.plan.run import Run
 from harness.worlds.mininet.switch_thread import SwitchThread
 from p4switch.errors import UserError

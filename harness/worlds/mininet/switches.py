@@ -15,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from harness.control import controller
+from control_plane import controller
 from harness.plan.scenario import SwitchSettings
 from harness.worlds.mininet import package, shells
 from harness.worlds.mininet.launcher import Launcher, Process

@@ -16,7 +16,7 @@ _MONOTONIC = "monotonic_ns"  # time at which a switch wrote its statistics
 
 
 class Watcher(Protocol):
-    """Listener of live counters: `harness.replay.live.Watch`."""
+    """Listener of live counters: `reports.replay.live.Watch`."""
 
     def begin(self, run: Run) -> None: ...
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import click
 
+from control_plane import controller, pipelines
+from control_plane.program_ledger import Kind
+from control_plane.rerouting import Rerouting
 from harness import interruption
-from harness.control import controller, pipelines
-from harness.control.program_ledger import Kind
-from harness.control.rerouting import Rerouting
 from harness.measure.metrics import rates_table
 from harness.measure.recording import Progress, Recording, Writing
 from harness.plan.probes import HostProbe, QueueProbe, probes_of

@@ -30,8 +30,8 @@ from harness.worlds.native_hosts import use_native_hosts
 from p4switch import daemon, processes
 from p4switch.errors import UserError
 
-_KINDS = {"switch": "harness.commands.switch", "host": "harness.worlds.mininet.agent"}
-_MODULES = ("grpc._server", "harness.commands.switch", "harness.worlds.mininet.agent", "p4switch.daemon.process")
+_KINDS = {"switch": "p4cc.commands.switch", "host": "harness.worlds.mininet.agent"}
+_MODULES = ("grpc._server", "p4cc.commands.switch", "harness.worlds.mininet.agent", "p4switch.daemon.process")
 _PACKAGES = ("p4switch.engine", "p4switch.p4runtime")
 _PATIENCE_S = 3.0
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pandas as pd
 
-from harness.control.programs.accurate import capacity_kbps
+from control_plane.programs.accurate import capacity_kbps
 from harness.measure.max_min import max_min
 from harness.plan.how import Tracing
 from harness.plan.scenario import check

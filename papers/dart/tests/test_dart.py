@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from harness.measure.results import Result
-from harness.report.figure_data import figure_table
-from harness.report.figures import figures
-from harness.report.groups import compare
+from reports.figure_data import figure_table
+from reports.figures import figures
+from reports.groups import compare
 from tests.e2e.runs import run
 
 # 128 hosts: 4 pods of 2 ToRs, 2 spines each.

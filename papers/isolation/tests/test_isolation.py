@@ -14,9 +14,9 @@ import pytest
 
 from harness.measure.results import Result, load_all
 from harness.plan import scenario
-from harness.report.figures import figures
-from harness.report.figures.isolation_matrix import gains, penalties
-from harness.report.groups import compare
+from reports.figures import figures
+from reports.figures.isolation_matrix import gains, penalties
+from reports.groups import compare
 
 # Twins of the built-in scenarios: which of their variants, and what makes them small.
 FIG9 = ("4, per QP", "4, per destination", "16, no CC")

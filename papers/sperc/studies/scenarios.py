@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
-from harness.control import controller, programs
-from harness.control.load_balancing import find
-from harness.control.pipelines import Build, pipeline
-from harness.control.programs.base import SwitchView
+from control_plane import controller, programs
+from control_plane.load_balancing import find
+from control_plane.pipelines import Build, pipeline
+from control_plane.programs.base import SwitchView
 from harness.measure.max_min import water_filling
 from host_agents import wire
 from host_agents.cc.sperc import CONTROL, RECORDS, control_body

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 import p4cc._hosts  # isort: split
 
 import p4cc
-from harness.report.plots import styled
+from reports.plots import styled
 
 SCENARIOS = ("uec-beside-incast", "uec-beside-permutation", "uec-all-to-all", "uec-training")
 PROTOCOLS = ("smartt", "eqds", "nscc", "rccc", "rccc+nscc", "hpcc", "dcqcn")

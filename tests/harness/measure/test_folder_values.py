@@ -20,11 +20,11 @@ import pytest
 
 from harness.measure import folder_values, results
 from harness.plan import resolve, scenario
-from harness.replay import recorded, recorded_page
-from harness.report import write_report
 from harness.worlds.virtual import VirtualWorld
 from p4switch import extensions
 from p4switch.errors import UserError
+from reports import write_report
+from reports.replay import recorded, recorded_page
 from tests.e2e.runs import MAIN, forked
 from topologies import model
 

@@ -239,7 +239,7 @@ def test_a_signal_ends_a_run_in_one_line(
     tmp_path: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()  # a cache of its own would have the engine compiled first
-    code = "import os; from harness.cli import main; import harness.plan.resolve as e; "
+    code = "import os; from p4cc.cli import main; import harness.plan.resolve as e; "
     code += f"e.plan = lambda *_: os.kill(os.getpid(), {int(number)}); main()"
     command = [sys.executable, "-c", code, "run", "incast", "--out", "out"]
     done = subprocess.run(

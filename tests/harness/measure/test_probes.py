@@ -16,10 +16,10 @@ from harness.measure.recording import Recording
 from harness.plan.resolve import plan
 from harness.plan.run import Run
 from harness.plan.scenario import check, parse
-from harness.report.figures import REGISTRY, Figure, figures
-from harness.report.groups import Comparison, compare
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
+from reports.figures import REGISTRY, Figure, figures
+from reports.groups import Comparison, compare
 
 MEASUREMENTS = Path(__file__).parents[3] / "docs" / "measurements.md"
 PROBES: list[dict[str, Any]] = [

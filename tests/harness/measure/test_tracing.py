@@ -12,11 +12,11 @@ import pytest
 import tomli_w
 
 import p4cc
-from harness.cli import main
 from harness.plan.how import Tracing
 from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
+from p4cc.cli import main
 from p4switch.errors import UserError
 from p4switch.quantities import quantity
 

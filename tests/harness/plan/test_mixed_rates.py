@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.control import programs
-from harness.control.controller import Settings, switch_view
-from harness.control.programs.ecn import NAMED, EcnParameters
-from harness.control.programs.entries import Action, DefaultAction, Exact, TableEntry
+from control_plane import programs
+from control_plane.controller import Settings, switch_view
+from control_plane.programs.ecn import NAMED, EcnParameters
+from control_plane.programs.entries import Action, DefaultAction, Exact, TableEntry
 from harness.plan.resolve import plan
 from harness.plan.run import Run
 from harness.plan.scenario import check

@@ -14,8 +14,8 @@ from harness.plan.portable import PortableRun
 from harness.plan.resolve import plan, plan_tables, resolved
 from harness.plan.run import Run
 from harness.plan.scenario import check, dump, parse
-from harness.reference.keys import all_keys
 from host_agents import registry
+from p4cc.reference.keys import all_keys
 from p4switch.errors import UserError
 from p4switch.tables import Table
 

@@ -11,11 +11,11 @@ import pytest
 
 from harness.plan.batch import planned
 from harness.plan.run import Run
-from harness.report.figures import REGISTRY
 from harness.worlds.virtual import VirtualWorld
 from p4switch import extensions
 from p4switch.registry import forget
-from tests.harness.control.test_own_program import COUNTING, COUNTING_PARAMETERS
+from reports.figures import REGISTRY
+from tests.control_plane.test_own_program import COUNTING, COUNTING_PARAMETERS
 from tests.harness.plan.test_extensions import AIMD, FIGURE, LB, TOPOLOGY, WORKLOAD
 from tests.p4src.test_load_balancing import FIRST_MEMBER
 

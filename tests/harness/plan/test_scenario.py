@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from control_plane import programs
 from harness import workloads
-from harness.control import programs
 from harness.plan import scenario
 from harness.plan.batch import planned
 from harness.plan.headroom import headroom_bytes

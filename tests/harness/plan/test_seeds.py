@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cli import main
 from harness.plan.resolve import plan_tables
 from harness.plan.scenario import check, override
 from harness.plan.seeds import expanded
+from p4cc.cli import main
 from p4switch.errors import UserError
 
 TABLES: dict[str, Any] = {

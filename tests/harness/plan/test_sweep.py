@@ -13,10 +13,10 @@ from harness.measure import results
 from harness.plan import sweep
 from harness.plan.planned_run import PlannedRun
 from harness.plan.scenario import find, override, read
-from harness.report.claims import claims
-from harness.report.sweep_page import ALL, Entry, write_sweep
 from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
+from reports.claims import claims
+from reports.sweep_page import ALL, Entry, write_sweep
 from tests.e2e.runs import forked
 
 SCENARIO = """

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from harness.cli import cli
 from harness.plan.how import Tracing
 from harness.plan.resolve import plan
 from harness.plan.run import Run
 from harness.plan.scenario import check
 from harness.worlds.expected import best_workers, expected, trace_bytes
 from harness.worlds.virtual import VirtualWorld
+from p4cc.cli import cli
 
 Write = Callable[[str], Path]
 NOT_RECORDED = {"queue_interval_ns": 0, "rate_interval_ns": 0}

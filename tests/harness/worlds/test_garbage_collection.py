@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from harness.execution import runners
 from harness.measure import results
 from harness.plan.how import How
+from p4cc.execution import runners
 
 
 class World:

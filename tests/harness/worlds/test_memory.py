@@ -10,7 +10,6 @@ from typing import Any, cast
 import psutil
 import pytest
 
-from harness.cli import main
 from harness.plan.resolve import plan
 from harness.plan.scenario import check
 from harness.worlds import building, memory, virtual
@@ -19,6 +18,7 @@ from harness.worlds.memory import MemoryLimit
 from harness.worlds.parallel import Crew
 from harness.worlds.partitioned import PartitionedWorld
 from harness.worlds.virtual import VirtualWorld
+from p4cc.cli import main
 from p4switch.errors import UserError
 
 GIB = 1 << 30

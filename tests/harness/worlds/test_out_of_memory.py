@@ -13,17 +13,17 @@ import pytest
 from google.protobuf.message import EncodeError
 
 from harness import errors
-from harness.cli import cli, main
 from harness.measure.output_folder import new_folder
+from p4cc.cli import cli, main
 from p4switch.errors import UserError
 
 LIMITED = """
 import resource, sys
 import psutil
-from harness.cli import main
-from harness.commands import run
+from p4cc.cli import main
+from p4cc.commands import run
 from harness.worlds import virtual
-import harness.execution.execute
+import p4cc.execution.execute
 more_bytes = int(sys.argv.pop(1))
 mapped_bytes = psutil.Process().memory_info().vms
 resource.setrlimit(resource.RLIMIT_AS, (mapped_bytes + more_bytes, resource.RLIM_INFINITY))

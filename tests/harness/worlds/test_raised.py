@@ -57,7 +57,7 @@ def tables(cc: str) -> dict[str, Any]:
 
 def p4cc(*arguments: str, native: bool = True) -> tuple[int, str]:
     environment = {**os.environ, **({} if native else {"P4CC_NATIVE": "0"})}
-    command = [sys.executable, "-c", "from harness.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from p4cc.cli import main; main()", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
     return done.returncode, done.stderr
 

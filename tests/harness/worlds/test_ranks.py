@@ -20,7 +20,7 @@ import pytest
 
 from harness.errors import DeadWorkerError, passed_on
 from harness.worlds import ranks
-from tests.harness.commands.test_commands import call
+from tests.p4cc.commands.test_commands import call
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -39,11 +39,11 @@ name = "permutation"
 size_bytes = {size_bytes}
 """
 
-P4CC = "from harness.cli import main; main()"
+P4CC = "from p4cc.cli import main; main()"
 # Rank 1 does `what` in the midst of run number `run`, from 1.
 DISTURBED = """
 import os, signal, sys
-from harness.cli import main
+from p4cc.cli import main
 from harness.worlds import ranks
 from p4switch.errors import UserError
 

@@ -6,8 +6,11 @@ from typing import Any, cast
 
 import pytest
 
-from harness.bench.cost import planned
-from harness.bench.window_cost import (
+from harness.worlds.partition import Shares, partition, shares
+from harness.worlds.speed_up import Terms, Work, cpu_s, wall_s
+from harness.worlds.virtual import VirtualWorld
+from p4cc.bench.cost import planned
+from p4cc.bench.window_cost import (
     FRAME_BYTES,
     MeetingCost,
     Shared,
@@ -16,9 +19,6 @@ from harness.bench.window_cost import (
     terms_of,
     window_costs,
 )
-from harness.worlds.partition import Shares, partition, shares
-from harness.worlds.speed_up import Terms, Work, cpu_s, wall_s
-from harness.worlds.virtual import VirtualWorld
 
 WORK = Work(cpu_s=10.0, packet_hops=1_000_000, windows=1000, network_bytes=10_000_000)
 TERMS = Terms(crossing_s=1e-6, copying_s=8e-9, meeting_s=1e-3, meeting_each_s=1e-4, imbalance=1.1)

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from harness.control import bfrt_script
+from control_plane import bfrt_script
 from p4switch.architectures.architecture import ARCHITECTURES
 from p4switch.bfrt.pipes import Pipe, Program
 from p4switch.bfrt.server import BfRuntimeServer
@@ -19,7 +19,7 @@ from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import p4runtime_pb2
-from tests.harness.control.bfrt_client import CLIENT
+from tests.control_plane.bfrt_client import CLIENT
 from tests.p4switch.architectures.tofino import compiled
 from tests.p4switch.bfrt.conftest import Client
 

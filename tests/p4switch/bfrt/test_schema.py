@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from harness.commands.compile import command
+from p4cc.commands.compile import command
 from p4switch.compiler import compile_program
 from tests.p4switch.architectures.tofino import START, compiled, write
 from tools.bf_rt_diff import differences

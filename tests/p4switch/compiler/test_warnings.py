@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from harness.commands.compile import command
+from p4cc.commands.compile import command
 from p4switch.compiler.frontend import parse_and_check
 from p4switch.compiler.warnings import NAMES
 

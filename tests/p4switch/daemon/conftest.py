@@ -25,7 +25,7 @@ _COUNT = itertools.count()
 _CLONE_NEWNET = 0x40000000
 _AF_XDP = 44
 _SO_RCVBUFFORCE = 33
-_MAIN = "from harness.cli import main; main()"
+_MAIN = "from p4cc.cli import main; main()"
 
 
 def _has_xdp() -> bool:

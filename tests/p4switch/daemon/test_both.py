@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from harness.control import bmv2_process, controller, programs
-from harness.control.controller import Program
-from harness.control.programs import SwitchView
+from control_plane import bmv2_process, controller, programs
+from control_plane.controller import Program
+from control_plane.programs import SwitchView
 from p4switch.compiler import compile_program
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.messages import p4runtime_pb2
-from tests.harness.control.test_controller import PROGRAMS, _rocev2
+from tests.control_plane.test_controller import PROGRAMS, _rocev2
 from tests.p4switch.daemon.conftest import Namespace, quiet
 from topologies import Route
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.worlds.mininet import isolation
 from harness.worlds.mininet.zygote import preload
 
-_MODULES = ("grpc._server", "harness.cli", "harness.commands.switch", "p4switch.daemon.process")
+_MODULES = ("grpc._server", "p4cc.cli", "p4cc.commands.switch", "p4switch.daemon.process")
 _PACKAGES = ("p4switch.engine", "p4switch.p4runtime", "p4switch.compiler")
 
 
@@ -24,7 +24,7 @@ def keep(arguments: list[str], namespace: str, folder: Path) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if pid == 0:
-        from harness.cli import main
+        from p4cc.cli import main
 
         isolation.enter_network(f"/run/netns/{namespace}")
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from harness.cli import cli
+from p4cc.cli import cli
 from p4switch.errors import UserError
 from p4switch.fit import built_in, load, measure, report
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from harness.cli import cli
+from p4cc.cli import cli
 from p4switch import ir
 from p4switch.compiler import types
 from p4switch.compiler.frontend import parse_and_check

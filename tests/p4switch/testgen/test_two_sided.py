@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from harness.cli import cli
+from p4cc.cli import cli
 from p4switch.sources import SOURCE_DIRECTORY
 from p4switch.stf import run_test
 from tests.p4switch.architectures import test_psa as psa

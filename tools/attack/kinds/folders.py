@@ -14,7 +14,10 @@ from pathlib import Path
 from tools.attack.attack import P4SRC, Attack, Finding
 from tools.attack.kinds.results import RUN
 
-_OWN = ("harness", "host_agents", "p4cc", "p4src", "p4switch", "topologies", "wireformats", "mininet", "sitecustomize")
+_OWN = (
+    "control_plane", "harness", "host_agents", "p4cc", "p4src", "p4switch", "reports", "topologies", "wireformats",
+    "mininet", "sitecustomize",
+)  # fmt: skip
 _TIMEOUT_S = 170
 _SWEEP = """
 scenario = "incast-star"
@@ -43,7 +46,7 @@ class Folders(Attack):
         self._marks = folder / "marks"
         program = Path(sys.executable).with_name("p4cc")
         self._program = [str(program)] if program.is_file() else [
-            sys.executable, "-I", "-c", "from harness.cli import main; main()",
+            sys.executable, "-I", "-c", "from p4cc.cli import main; main()",
         ]  # fmt: skip
         names = set(sys.stdlib_module_names) | set(metadata.packages_distributions()) | set(_OWN)
         self._names = sorted(name for name in names if name.isidentifier())

@@ -23,7 +23,7 @@ _REQUESTS = 150  # an attempt
 _STREAMS = 20
 _CALL_S = 120.0  # on a busy machine: some read a million cells
 _END_S = 20.0
-_MAIN = "from harness.cli import main; main()"
+_MAIN = "from p4cc.cli import main; main()"
 _SERVICE = "/p4.v1.P4Runtime/"
 _REQUEST_OF = {
     "Write": p4runtime_pb2.WriteRequest,

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from harness.measure.results import load_all
-from harness.report.sweep_page import Entry, write_sweep
+from reports.sweep_page import Entry, write_sweep
 from tools.attack import hostile
 from tools.attack.attack import Attack, Finding
 from tools.attack.calling import call

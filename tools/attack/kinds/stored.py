@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tools.attack.attack import Attack, Finding
 
-_MAIN = (sys.executable, "-c", "from harness.cli import main; main()")
+_MAIN = (sys.executable, "-c", "from p4cc.cli import main; main()")
 _RUN = (
     "run", "incast-star", "--cc", "dcqcn", "--set", "topology.hosts=3", "--set", "workload.senders=2",
     "--set", "workload.size_bytes=20000",

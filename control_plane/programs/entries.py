@@ -1,0 +1,122 @@
+"""Entries of the control plane as plain data, without P4Runtime ids and byte strings.
+
+Names are those of the P4 source (`ipv4_lpm`, `forward`), as P4Info's aliases have them; values are plain integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Exact:
+    value: int
+
+
+@dataclass(frozen=True)
+class Lpm:
+    value: int
+    prefix_len: int
+
+
+@dataclass(frozen=True)
+class Ternary:
+    value: int
+    mask: int
+
+
+@dataclass(frozen=True)
+class Range:
+    low: int
+    high: int
+
+
+Match = Exact | Lpm | Ternary | Range
+
+
+@dataclass(frozen=True)
+class Action:
+    name: str
+    params: Mapping[str, int] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash((self.name, frozenset(self.params.items())))
+
+
+@dataclass(frozen=True)
+class TableEntry:
+    """Table entry.
+
+    If there are several actions, they are the members of a group of the table's action selector,
+    each of weight 1.
+
+    `priority` is P4Runtime's: the highest wins, and it is 0 if no match of the table is ternary or
+    a range.
+    """
+
+    table: str
+    match: Mapping[str, Match]
+    action: Action | tuple[Action, ...]
+    priority: int = 0
+
+    def __hash__(self) -> int:
+        return hash((self.table, frozenset(self.match.items()), self.action, self.priority))
+
+
+@dataclass(frozen=True)
+class DefaultAction:
+    """The action of a table for packets that match no entry."""
+
+    table: str
+    action: Action
+
+
+@dataclass(frozen=True)
+class MulticastGroup:
+    """Copies to (egress port, instance), for the packet replication engine. `group_id` is at least 1."""
+
+    group_id: int
+    replicas: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class CloneSession:
+    """Destinations of the copies of a clone session: (egress port, instance)."""
+
+    session_id: int
+    replicas: tuple[tuple[int, int], ...]
+    truncate_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class PortGroup:
+    """Ports of equal cost, among which the program's load balancer chooses. `group_id` is at least 1.
+
+    It is written into every table of the program that selects ports of a group. Such a table has
+    either the match field `group_id` and an action selector, whose members are the ports, or the
+    fields `group_id` and `member`, which counts the ports from 0. The action is the one whose
+    parameter is `port`.
+    """
+
+    group_id: int
+    ports: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class EntryFile:
+    """Entries in a file (`control_plane.entry_files`)."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class BfRuntimeScript:
+    """Entries that a BfRuntime client writes for the switch of this name (`control_plane.bfrt_script`)."""
+
+    path: Path
+    switch: str
+
+
+Entry = TableEntry | DefaultAction | PortGroup | MulticastGroup | CloneSession | EntryFile | BfRuntimeScript

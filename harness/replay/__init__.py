@@ -1,6 +1,0 @@
-"""Replay of a run: one page with the network, its links, queues and flows over time."""
-
-from harness.replay.page import recorded_page, shell, small_data
-from harness.replay.recorded import choose
-
-__all__ = ["choose", "recorded_page", "shell", "small_data"]
