@@ -148,7 +148,7 @@ class Star:
             self._send([nic.address for nic in self.hosts].index(destination), frame)
             return
         if opcode in (WRITE, READ):
-            key = (opcode == READ, header["rank"], header["sequence"])
+            key = (int(opcode == READ), header["rank"], header["sequence"])
             heard = self._slots.setdefault(key, (set(), None))[0]
             for member in range(len(self.hosts)):
                 if len(heard) == len(self.hosts) or member not in heard:

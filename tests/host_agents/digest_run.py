@@ -12,14 +12,20 @@ import host_agents
 if "--native" in sys.argv:
     assert host_agents.use_native()
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from harness.worlds.link import Trouble, Wire, connect, pair, trimmed
 from host_agents import native, nic, wire
 from host_agents.assignments import CollectiveConfig, Step
-from host_agents.cc.base import ReactionPoint
+from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.cc.one_rc import SPECULATIVE
 from host_agents.cc.sperc import CONTROL
+from host_agents.collective.memory import Memory
+from host_agents.registry import Protocol
 from tests.host_agents import collective_star
 from tests.host_agents.collective_star import GROUP, Star, nics, programs
+from tests.host_agents.narrow import of_kind
 
 
 class Switch:
@@ -28,12 +34,12 @@ class Switch:
     With `trims`, it cuts the payload off every eleventh. Of s-PERC's speculative packets it lets the first 20 pass.
     """
 
-    def __init__(self, trims):
+    def __init__(self, trims: str | bool) -> None:
         self.trims = trims
         self.sent_bytes = 0
         self.frames = 0
 
-    def __call__(self, now_ns, frame):
+    def __call__(self, now_ns: int, frame: bytes) -> bytes | None:
         out = bytearray(frame)
         if frame[wire.BTH] == CONTROL.opcode:
             place = wire.AFTER_BTH + CONTROL.place("let_through").byte
@@ -65,7 +71,7 @@ class Switch:
 class Halving(ReactionPoint):
     """A protocol in plain Python, on compiled or on plain NICs."""
 
-    def on_ack(self, feedback):
+    def on_ack(self, feedback: Feedback) -> None:
         self.set_rate(self.rate_bps / 2 if feedback.marked else min(self.rate_bps * 1.1, self.path.line_rate_bps))
 
 
@@ -73,9 +79,17 @@ USUAL = Trouble(loss=0.01, reorder=0.02, duplicate=0.01)
 FAR = Trouble(loss=0.02, reorder=0.3, reorder_ns=30_000)  # by more packets than a SACK's map names
 
 
-def run(protocol, reliability, scope, parameters=None, point=None, trims=False, trouble=USUAL):
+def run(
+    protocol: str,
+    reliability: str,
+    scope: str,
+    parameters: Mapping[str, Any] | None = None,
+    point: Callable[[Path], ReactionPoint] | None = None,
+    trims: str | bool = False,
+    trouble: Trouble = USUAL,
+) -> None:
     a, b = pair(protocol, parameters, reliability=reliability, cc_scope=scope, rto_ns=60_000)
-    options = {}
+    options: dict[str, Protocol] = {}
     if point is not None:
         info = dataclasses.replace(a.protocol.info, reaction_point=lambda parameters, mechanisms, path: point(path))
         options = {"protocol": dataclasses.replace(a.protocol, info=info)}
@@ -98,7 +112,7 @@ def run(protocol, reliability, scope, parameters=None, point=None, trims=False, 
     print(protocol, reliability, scope, point is not None, len(link.sent), digest.hexdigest())
 
 
-def collectives(protocol, push=False, arbiter="least_recent"):
+def collectives(protocol: str, push: bool = False, arbiter: str = "least_recent") -> None:
     hosts = nics(4, protocol, rto_ns=20_000)
     config = CollectiveConfig(response_order="random", fraction_bits=8, arbiter=arbiter)
     contents = [bytes((7 * rank + 3 * i) % 120 for i in range(4096)) for rank in range(4)]
@@ -114,7 +128,8 @@ def collectives(protocol, push=False, arbiter="least_recent"):
     for program in made:
         engine = program.engine
         assert program.ended_ns > 0
-        digest.update(repr((engine.record(), engine.stats.counts(), engine.sizes())).encode() + engine.memory.contents)
+        memory = of_kind(engine.memory, Memory)
+        digest.update(repr((engine.record(), engine.stats.counts(), engine.sizes())).encode() + memory.contents)
     print(protocol, push, arbiter, len(star.seen), digest.hexdigest())
 
 

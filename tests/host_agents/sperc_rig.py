@@ -1,10 +1,14 @@
 """Rig for s-PERC's hosts: a switch on the way between two NICs, in Python."""
 
-from harness.worlds.link import Wire, connect, pair
+from collections.abc import Mapping
+from typing import Any
+
+from harness.worlds.link import Hook, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.one_rc import SPECULATIVE
 from host_agents.cc.sperc import CONTROL, RECORDS
 from host_agents.cc.sperc_link import NEW_FLOW, Link, Record
+from host_agents.qp import QueuePair
 
 GBPS = 1_000_000  # kb/s
 LINE = 100_000_000_000
@@ -12,39 +16,39 @@ RTT = 8_000
 PACKET = 1_058
 
 
-def is_control(frame):
+def is_control(frame: bytes) -> bool:
     return len(frame) > wire.BTH and frame[wire.BTH] == CONTROL.opcode
 
 
-def is_speculative(frame):
+def is_speculative(frame: bytes) -> bool:
     return len(frame) > wire.BTH and frame[wire.BTH] & 0xF8 == SPECULATIVE.opcode
 
 
-def values(frame):
+def values(frame: bytes) -> dict[str, int]:
     return CONTROL.decode(frame, wire.AFTER_BTH)
 
 
-def records(frame):
+def records(frame: bytes) -> list[dict[str, int]]:
     return CONTROL.decode_records(frame, wire.AFTER_BTH)
 
 
-def speculative(frame):
+def speculative(frame: bytes) -> dict[str, int]:
     return SPECULATIVE.decode(frame, wire.AFTER_BTH)
 
 
 class Switch:
     """A hook that does what a switch on the way does: a link of its own, 1RC's windows, then the records turn."""
 
-    def __init__(self, gbps, others=0, drops=True):
+    def __init__(self, gbps: int, others: int = 0, drops: bool = True) -> None:
         self.link = Link(gbps * GBPS, gbps * GBPS // 4096, 12_000, 0)
-        self.windows = {}  # packets, by epoch
-        self.dropped = []  # of (epoch, weight, sequence)
-        self.passed = []
+        self.windows: dict[int, int] = {}  # packets, by epoch
+        self.dropped: list[tuple[int, int, int]] = []  # of (epoch, weight, sequence)
+        self.passed: list[tuple[int, int, int]] = []
         self._drops = drops
         for _ in range(others):
             self.link.process([Record() for _ in range(RECORDS)], 0, 1, 1, False, 0)
 
-    def __call__(self, now, frame):
+    def __call__(self, now: int, frame: bytes) -> bytes | None:
         if is_speculative(frame):
             return self._take(frame)
         if not is_control(frame) or values(frame)["response"]:
@@ -60,7 +64,7 @@ class Switch:
         turned = [{"b": r.b, "x": r.x, "state": r.state, "ignore": r.ignore} for r in known[1:] + known[:1]]
         return frame[: wire.AFTER_BTH] + CONTROL.encode(turned, **own) + frame[-4:]
 
-    def _take(self, frame):
+    def _take(self, frame: bytes) -> bytes | None:
         own = speculative(frame)
         window = self.windows[own["epoch"]]  # the control packet was first
         passes = own["sequence"] < max(1, window // own["weight"])
@@ -68,11 +72,17 @@ class Switch:
         return frame if passes or not self._drops else None
 
 
-def nics(hook=None, protocol="sperc", parameters=None, queue_pairs=1, **config):
+def nics(
+    hook: Hook | None = None,
+    protocol: str = "sperc",
+    parameters: Mapping[str, Any] | None = None,
+    queue_pairs: int = 1,
+    **config: Any,
+) -> tuple[Wire, list[QueuePair]]:
     """Return a link between two NICs, and the first one's queue pairs, from 1 on."""
     a, b = pair(protocol, parameters, line_rate_bps=LINE, base_rtt_ns=RTT, **config)
     return Wire(a, b, hook=hook), [connect(a, b, qpn)[0] for qpn in range(1, queue_pairs + 1)]
 
 
-def controls(link, side):
+def controls(link: Wire, side: int) -> list[tuple[int, bytes]]:
     return [(now, frame) for now, sender, frame in link.sent if sender == side and is_control(frame)]

@@ -1,17 +1,22 @@
 """ACCurate's reaction point: when FRPs leave, what is in them, and what a response does."""
 
+from typing import Any
+
 import pytest
 
-from harness.worlds.link import Wire, connect, pair
+from harness.worlds.link import Hook, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc import accurate
+from host_agents.cc.accurate import Accurate
+from host_agents.qp import QueuePair
+from tests.host_agents.narrow import due_frame, of_kind
 
 GBPS = 1_000_000  # kb/s
 PERIOD = 20_000
 
 
 class Frp:
-    def __init__(self, frame):
+    def __init__(self, frame: bytes) -> None:
         frp = accurate.FRP.decode(frame, wire.AFTER_BTH)
         self.kind = frp["kind"]
         self.response = bool(frp["response"])
@@ -25,29 +30,29 @@ class Frp:
         self.dscp = frame[15] >> 2
 
 
-def is_frp(frame):
+def is_frp(frame: bytes) -> bool:
     return len(frame) > wire.BTH and frame[wire.BTH] == accurate.FRP.opcode
 
 
-def frps(link, side):
+def frps(link: Wire, side: int) -> list[tuple[int, Frp]]:
     return [(now, Frp(frame)) for now, sender, frame in link.sent if sender == side and is_frp(frame)]
 
 
-def rated(frame, current_kbps, desired_kbps):
+def rated(frame: bytes, current_kbps: int, desired_kbps: int) -> bytes:
     """Return the frame with other rates, as a contention point leaves it."""
     frp = accurate.FRP.decode(frame, wire.AFTER_BTH)
     return frame[: wire.AFTER_BTH] + accurate.FRP.encode(
-        **{**frp, "current_rate": current_kbps, "desired_rate": desired_kbps}
+        (), **{**frp, "current_rate": current_kbps, "desired_rate": desired_kbps}
     )
 
 
-def setup(hook=None, **parameters):
+def setup(hook: Hook | None = None, **parameters: Any) -> tuple[Wire, QueuePair, QueuePair]:
     a, b = pair("accurate", parameters, line_rate_bps=10_000_000_000)
     qa, qb = connect(a, b, qpn=7)
     return Wire(a, b, hook=hook), qa, qb
 
 
-def test_an_frp_a_period_at_a_quarter_of_it_and_a_flow_init_first():
+def test_an_frp_a_period_at_a_quarter_of_it_and_a_flow_init_first() -> None:
     link, qa, _ = setup()
     qa.post(1_000_000, start_ns=3_000)
     link.run(110_000)
@@ -61,7 +66,7 @@ def test_an_frp_a_period_at_a_quarter_of_it_and_a_flow_init_first():
     assert all(0 <= now % PERIOD - PERIOD // 4 < 900 for now in periodic)
 
 
-def test_an_frp_carries_the_flows_rate_path_and_queue_pair():
+def test_an_frp_carries_the_flows_rate_path_and_queue_pair() -> None:
     link, qa, _ = setup()
     qa.post(100_000)
     link.run(30_000)
@@ -73,7 +78,7 @@ def test_an_frp_carries_the_flows_rate_path_and_queue_pair():
     assert frp.dscp == 48
 
 
-def test_every_byte_of_an_frp():
+def test_every_byte_of_an_frp() -> None:
     body = accurate.FRP.encode(
         kind=accurate.STOP, counted=1, source_qp=0x0A0B0C, current_rate=0x01020304, desired_rate=0x05060708
     )
@@ -81,7 +86,7 @@ def test_every_byte_of_an_frp():
     assert accurate.FRP.encode(kind=accurate.INIT, response=1, short_circuit=1).hex() == "70" + "00" * 11
 
 
-def test_the_frame_is_70_bytes_so_28_mbps_a_flow():
+def test_the_frame_is_70_bytes_so_28_mbps_a_flow() -> None:
     link, qa, _ = setup()
     qa.post(100_000)
     link.run(1_000)
@@ -90,7 +95,7 @@ def test_the_frame_is_70_bytes_so_28_mbps_a_flow():
     assert 70 * 8 * 50_000 == 28_000_000
 
 
-def test_the_destination_bounces_to_the_senders_queue_pair():
+def test_the_destination_bounces_to_the_senders_queue_pair() -> None:
     link, qa, _ = setup()
     qa.post(100_000)
     link.run(30_000)
@@ -100,8 +105,8 @@ def test_the_destination_bounces_to_the_senders_queue_pair():
     assert (answered.sequence, answered.current_kbps) == (asked.sequence, asked.current_kbps)
 
 
-def test_a_response_sets_the_rate_to_the_larger_of_cr_and_dr():
-    def lowered(now, frame):
+def test_a_response_sets_the_rate_to_the_larger_of_cr_and_dr() -> None:
+    def lowered(now: int, frame: bytes) -> bytes:
         return rated(frame, 2 * GBPS, 3 * GBPS) if is_frp(frame) and not Frp(frame).response else frame
 
     link, qa, _ = setup(lowered)
@@ -110,10 +115,10 @@ def test_a_response_sets_the_rate_to_the_larger_of_cr_and_dr():
     assert qa.rate_bps == 3e9
 
 
-def test_dr_is_how_a_rate_recovers():
+def test_dr_is_how_a_rate_recovers() -> None:
     share = [2 * GBPS]
 
-    def contention_point(now, frame):
+    def contention_point(now: int, frame: bytes) -> bytes:
         if is_frp(frame) and not Frp(frame).response:
             frp = Frp(frame)
             return rated(frame, min(frp.current_kbps, share[0]), min(frp.desired_kbps, share[0]))
@@ -128,23 +133,23 @@ def test_dr_is_how_a_rate_recovers():
     assert qa.rate_bps == 6e9
 
 
-def short_circuit(qa, current_kbps, sequence=None):
+def short_circuit(qa: QueuePair, current_kbps: int, sequence: int | None = None) -> None:
     """Deliver a notification from a switch, made from the newest FRP."""
     response(qa, current_kbps, sequence, short_circuit=1)
 
 
-def response(qa, current_kbps, sequence=None, short_circuit=0):
+def response(qa: QueuePair, current_kbps: int, sequence: int | None = None, short_circuit: int = 0) -> None:
     """Deliver an answer to the newest FRP."""
     body = accurate.FRP.encode(
         response=1, short_circuit=short_circuit, source_qp=7, current_rate=current_kbps, desired_rate=current_kbps
     )
     if sequence is None:
-        sequence = qa.reaction_point.sequence
+        sequence = of_kind(qa.reaction_point, Accurate).sequence
     frame = qa.frames.control_frame(accurate.FRP.opcode, body, psn=sequence)
     qa.reaction_point.on_control(0, accurate.FRP.opcode, frame, wire.AFTER_BTH)
 
 
-def test_a_short_circuit_may_only_lower():
+def test_a_short_circuit_may_only_lower() -> None:
     link, qa, _ = setup()
     qa.post(1_000_000)
     link.run(10_000)
@@ -154,7 +159,7 @@ def test_a_short_circuit_may_only_lower():
     assert qa.rate_bps == 4e9
 
 
-def test_every_switch_on_the_way_may_answer_an_frp_and_the_destination_has_the_last_word():
+def test_every_switch_on_the_way_may_answer_an_frp_and_the_destination_has_the_last_word() -> None:
     """Whatever the order in which the answers to one FRP come, the rate is what it said when it had seen all links."""
     for order in ([4, 3, 2], [2, 3, 4], [3, 2, 4]):
         link, qa, _ = setup()
@@ -169,29 +174,31 @@ def test_every_switch_on_the_way_may_answer_an_frp_and_the_destination_has_the_l
         assert qa.rate_bps == 2e9
 
 
-def test_an_older_response_cannot_undo_a_newer_one():
+def test_an_older_response_cannot_undo_a_newer_one() -> None:
     link, qa, _ = setup()
     qa.post(1_000_000)
     link.run(70_000)
-    newest = qa.reaction_point.sequence
+    newest = of_kind(qa.reaction_point, Accurate).sequence
     short_circuit(qa, 5 * GBPS, newest)
     short_circuit(qa, 1 * GBPS, newest - 1)
     assert qa.rate_bps == 5e9
 
 
-def test_sequence_numbers_wrap():
+def test_sequence_numbers_wrap() -> None:
     link, qa, _ = setup()
-    qa.reaction_point.sequence = 0xFFFFFE
+    of_kind(qa.reaction_point, Accurate).sequence = 0xFFFFFE
     qa.post(1_000_000)
     link.run(70_000)
-    assert qa.reaction_point.sequence < 10
+    assert of_kind(qa.reaction_point, Accurate).sequence < 10
     short_circuit(qa, 5 * GBPS)
     short_circuit(qa, 1 * GBPS, 0xFFFFFF)
     assert qa.rate_bps == 5e9
 
 
 @pytest.mark.parametrize(("size_bytes", "counted"), [(20_000, True), (31_000, False)])
-def test_a_flow_stop_follows_the_last_packet_and_says_whether_the_flow_was_counted(size_bytes, counted):
+def test_a_flow_stop_follows_the_last_packet_and_says_whether_the_flow_was_counted(
+    size_bytes: int, counted: bool
+) -> None:
     """At 10 Gb/s 20 kB end in the period of their flow-init; 31 kB end after 26 us, where no FRP has left yet."""
     link, qa, _ = setup(send_at=0.9)
     qa.post(size_bytes)
@@ -205,7 +212,7 @@ def test_a_flow_stop_follows_the_last_packet_and_says_whether_the_flow_was_count
     assert last_data < sent[-1][0] < last_data + 1_000
 
 
-def test_small_bursts_send_no_frps():
+def test_small_bursts_send_no_frps() -> None:
     link, qa, qb = setup()
     qa.post(4_000)
     link.run(100_000)
@@ -213,7 +220,7 @@ def test_small_bursts_send_no_frps():
     assert qb.stats.bytes_delivered == 4_000
 
 
-def test_a_small_burst_that_goes_on_is_announced():
+def test_a_small_burst_that_goes_on_is_announced() -> None:
     link, qa, _ = setup()
     for _ in range(30):
         qa.post(4_000, start_ns=0)
@@ -221,7 +228,7 @@ def test_a_small_burst_that_goes_on_is_announced():
     assert frps(link, 0)[0][1].kind == accurate.INIT
 
 
-def test_without_flow_stop_the_heartbeat_just_ends():
+def test_without_flow_stop_the_heartbeat_just_ends() -> None:
     link, qa, _ = setup(flow_stop=False)
     qa.post(100_000)
     link.run(300_000)
@@ -229,7 +236,7 @@ def test_without_flow_stop_the_heartbeat_just_ends():
     assert frps(link, 0)[-1][0] < 100_000
 
 
-def test_clocks_that_are_off_send_at_their_own_quarter():
+def test_clocks_that_are_off_send_at_their_own_quarter() -> None:
     link, qa, _ = setup(clock_error_ns=2_000)
     qa.post(1_000_000)
     link.run(200_000)
@@ -239,8 +246,8 @@ def test_clocks_that_are_off_send_at_their_own_quarter():
     assert min(late) != 0
 
 
-def test_a_lost_response_costs_a_period():
-    def lossy(now, frame):
+def test_a_lost_response_costs_a_period() -> None:
+    def lossy(now: int, frame: bytes) -> bytes | None:
         if is_frp(frame) and Frp(frame).response and now < 20_000:
             return None
         return rated(frame, 2 * GBPS, 2 * GBPS) if is_frp(frame) and not Frp(frame).response else frame
@@ -255,7 +262,7 @@ def test_a_lost_response_costs_a_period():
 
 @pytest.mark.parametrize("scope", ["qp", "destination", "pair"])
 @pytest.mark.parametrize("sender", [0, 1])
-def test_a_burst_is_announced_once_whichever_queue_pair_sends(scope, sender):
+def test_a_burst_is_announced_once_whichever_queue_pair_sends(scope: str, sender: int) -> None:
     a, b = pair("accurate", line_rate_bps=10_000_000_000, cc_scope=scope)
     qps = [connect(a, b, n)[0] for n in (1, 2)]
     link = Wire(a, b)
@@ -266,7 +273,7 @@ def test_a_burst_is_announced_once_whichever_queue_pair_sends(scope, sender):
 
 
 @pytest.mark.parametrize("scope", ["destination", "pair"])
-def test_a_burst_lasts_until_the_last_queue_pair_has_sent(scope):
+def test_a_burst_lasts_until_the_last_queue_pair_has_sent(scope: str) -> None:
     a, b = pair("accurate", line_rate_bps=10_000_000_000, cc_scope=scope)
     qps = [connect(a, b, n)[0] for n in (1, 2)]
     link = Wire(a, b)
@@ -279,12 +286,12 @@ def test_a_burst_lasts_until_the_last_queue_pair_has_sent(scope):
     assert sent[-1][0] > last_data
 
 
-def slow(now, frame):
+def slow(now: int, frame: bytes) -> bytes:
     """Return the frame behind a contention point whose fair share is 0.1 Gb/s."""
     return rated(frame, GBPS // 10, GBPS // 10) if is_frp(frame) and not Frp(frame).response else frame
 
 
-def test_a_small_burst_leaves_at_line_rate_whatever_the_rate_of_the_burst_before_it():
+def test_a_small_burst_leaves_at_line_rate_whatever_the_rate_of_the_burst_before_it() -> None:
     link, qa, _ = setup(slow)
     qa.post(100_000)
     link.run(20_000_000)
@@ -297,7 +304,7 @@ def test_a_small_burst_leaves_at_line_rate_whatever_the_rate_of_the_burst_before
 
 
 @pytest.mark.parametrize(("size_bytes", "kinds"), [(1_000, []), (4_000, []), (5_000, [accurate.INIT, accurate.STOP])])
-def test_a_burst_may_begin_while_the_one_before_it_is_unacknowledged(size_bytes, kinds):
+def test_a_burst_may_begin_while_the_one_before_it_is_unacknowledged(size_bytes: int, kinds: list[int]) -> None:
     """The last of its 100 packets leaves by 85 us, and is acknowledged after 87 us. Then all is as after a pause."""
     link, qa, _ = setup()
     qa.post(100_000)
@@ -313,7 +320,7 @@ def test_a_burst_may_begin_while_the_one_before_it_is_unacknowledged(size_bytes,
     assert sent == [*kinds[:1], *["data"] * packets, *kinds[1:]]
 
 
-def test_what_is_posted_for_later_does_not_announce_a_small_burst():
+def test_what_is_posted_for_later_does_not_announce_a_small_burst() -> None:
     link, qa, qb = setup()
     qa.post(4_000)
     qa.post(100_000, start_ns=500_000)
@@ -322,7 +329,7 @@ def test_what_is_posted_for_later_does_not_announce_a_small_burst():
     assert qb.stats.bytes_delivered == 4_000
 
 
-def test_when_the_queue_pair_that_spoke_is_closed_another_speaks():
+def test_when_the_queue_pair_that_spoke_is_closed_another_speaks() -> None:
     a, b = pair("accurate", line_rate_bps=10_000_000_000, cc_scope="destination")
     first, second = [connect(a, b, n) for n in (1, 2)]
     link = Wire(a, b)
@@ -337,30 +344,31 @@ def test_when_the_queue_pair_that_spoke_is_closed_another_speaks():
     assert b.stats.unknown_qp == 0
 
 
-def test_a_flow_stops_when_what_it_would_send_again_is_acknowledged():
+def test_a_flow_stops_when_what_it_would_send_again_is_acknowledged() -> None:
     """Its ACKs come after the time-out, and before anything has been sent again."""
     a, b = pair("accurate", {"exempt_bytes": 0}, line_rate_bps=10_000_000_000, rto_ns=50_000)
     qa, _ = connect(a, b)
     qa.post(3000)
-    now, data = 0, []
+    now = 0
+    data: list[bytes] = []
     while len(data) < 3:
         frame = a.next_frame(now)
         if frame is not None and not is_frp(frame):
             data.append(frame)
         now += 1000
-    assert not qa.reaction_point.active  # its last packet has left
+    assert not of_kind(qa.reaction_point, Accurate).active  # its last packet has left
     answers = []
     for frame in data:
         b.receive(now, frame)
-        answers.append(b.next_frame(now))
-    assert Frp(a.next_frame(now)).kind == accurate.STOP
-    frames = [a.next_frame(time) for time in (60_000, 60_001)]  # the first packet is sent again, as a new flow
+        answers.append(due_frame(b, now))
+    assert Frp(due_frame(a, now)).kind == accurate.STOP
+    frames = [due_frame(a, time) for time in (60_000, 60_001)]  # the first packet is sent again, as a new flow
     assert [is_frp(frame) for frame in frames] == [False, True]
-    assert qa.reaction_point.active
+    assert of_kind(qa.reaction_point, Accurate).active
     for answer in answers:
         a.receive(60_100, answer)
     assert qa.stats.bytes_acked == 3000
-    assert not qa.reaction_point.active
-    assert Frp(a.next_frame(60_200)).kind == accurate.STOP
+    assert not of_kind(qa.reaction_point, Accurate).active
+    assert Frp(due_frame(a, 60_200)).kind == accurate.STOP
     assert a.next_frame(70_000) is None
     assert a.next_wakeup_ns() == 1 << 61

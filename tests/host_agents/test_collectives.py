@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from host_agents.assignments import (
 )  # fmt: skip
 from host_agents.collective.frames import CollectiveFrames
 from host_agents.collective.injection import WRITE as WRITE_KIND
-from host_agents.collective.injection import Injection
+from host_agents.collective.injection import Injection, Throttle
 from host_agents.collective.memory import Memory
 from host_agents.collective.operations import Seen
 from host_agents.collective.packets import (
@@ -42,6 +43,7 @@ from host_agents.collective.program import Program
 from host_agents.errors import HostError, ParameterError
 from host_agents.lb.base import FIRST_ENTROPY
 from tests.host_agents.collective_star import GROUP, Star, Trouble, nics, programs
+from tests.host_agents.narrow import of_kind
 
 HOSTS = 5
 PACKET = 128
@@ -53,7 +55,7 @@ def memories(seed: int = 1, size_bytes: int = VECTOR) -> list[np.ndarray]:
     return [rng.integers(-(2**31), 2**31, size_bytes // 4).astype(">i4") for _ in range(HOSTS)]
 
 
-def run(step: Step, contents: list[np.ndarray], trouble: Trouble | None = None, **options) -> list[Program]:
+def run(step: Step, contents: list[np.ndarray], trouble: Trouble | None = None, **options: Any) -> list[Program]:
     hosts = nics(HOSTS, rto_ns=20_000)
     made = programs(hosts, [step], contents=[memory.tobytes() for memory in contents], **options)
     Star(hosts, trouble).run()
@@ -62,12 +64,13 @@ def run(step: Step, contents: list[np.ndarray], trouble: Trouble | None = None, 
 
 
 def left(made: list[Program]) -> list[np.ndarray]:
-    return [np.frombuffer(bytes(program.engine.memory.contents), ">i4") for program in made]
+    return [np.frombuffer(bytes(of_kind(program.engine.memory, Memory).contents), ">i4") for program in made]
 
 
 def total_of(contents: list[np.ndarray]) -> np.ndarray:
     """Return the sum of memories, in which lanes wrap."""
-    return np.add.reduce([memory.astype(np.int32) for memory in contents], dtype=np.int32)
+    total: np.ndarray = np.add.reduce([memory.astype(np.int32) for memory in contents], dtype=np.int32)
+    return total
 
 
 BAD = Trouble(loss=0.2, duplicate=0.2, late=0.3)
@@ -164,9 +167,9 @@ def test_sums_of_float32_are_as_near_as_they_say(least: float, most: float) -> N
     exact = np.add.reduce([memory.astype(np.float64) for memory in contents])
     fixed_point = HOSTS * 2.0 ** -(bits + 1)
     for program in made:
-        found = np.frombuffer(bytes(program.engine.memory.contents), ">f4").astype(np.float32)
+        found = np.frombuffer(bytes(of_kind(program.engine.memory, Memory).contents), ">f4").astype(np.float32)
         assert (np.abs(found - exact) <= fixed_point + np.spacing(np.abs(found)).astype(np.float64) / 2).all()
-        assert program.engine.memory.clipped == 0
+        assert of_kind(program.engine.memory, Memory).clipped == 0
 
 
 def test_unused_lanes_have_what_changes_nothing() -> None:
@@ -264,7 +267,7 @@ def test_what_cannot_be_is_counted() -> None:
     hear(0xFE)
     hear(READ, payload=4)
     assert nic.stats.malformed == 2
-    assert program.engine.memory.contents == bytes(256)
+    assert of_kind(program.engine.memory, Memory).contents == bytes(256)
 
 
 @pytest.mark.parametrize("fraction_bits", [-1, 8])
@@ -298,7 +301,7 @@ def test_no_frame_ends_a_host(fraction_bits: int) -> None:
     stats = made[0].engine.stats
     assert min(stats.writes_delivered, stats.no_memory, stats.duplicates, stats.unasked) > 0
     assert hosts[0].stats.malformed > 0
-    assert len(made[0].engine.memory.contents) == VECTOR
+    assert len(of_kind(made[0].engine.memory, Memory).contents) == VECTOR
 
 
 def test_operators_that_are_none_and_parts_of_numbers_are_refused() -> None:
@@ -410,7 +413,7 @@ def test_a_queue_that_was_skipped_is_served_first_unless_turns_go_round(arbiter:
     streams = program.memberships[GROUP].streams
     for kind in (0, 0, 1):
         engine.post(engine.operation(streams[kind], 0, PACKET, 0, program, 0))
-    engine.injection.requests.take(0.0, 40.0)  # no write for 40 cycles
+    of_kind(engine.injection, Throttle).requests.take(0.0, 40.0)  # no write for 40 cycles
     nic.receive(0, frame_to("10.0.0.2", WRITE, HEADER.encode({"tree": 1, "group": GROUP, "sequence": 1}), payload=128))
     sent = [nic.next_frame(now_ns) for now_ns in (0, 1, 60)]  # a read, an answer; then both may be sent
     assert [frame[wire.BTH] for frame in sent if frame is not None] == [READ, 0xF9, expected]

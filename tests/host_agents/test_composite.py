@@ -13,42 +13,42 @@ PATH = Path(100e9, 8_000, 1000, 1058, 80)
 class Recorder(ReactionOutlet):
     """Keeps what is said."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(Host(), Traffic())
-        self.said = []
+        self.said: list[str] = []
 
-    def rate_changed(self):
+    def rate_changed(self) -> None:
         self.said.append("rate")
 
-    def window_opened(self):
+    def window_opened(self) -> None:
         self.said.append("window")
 
 
 class Steps(ReactionPoint):
     """Narrows by its step at every ACK."""
 
-    def __init__(self, rate_step_bps, window_bytes):
+    def __init__(self, rate_step_bps: float, window_bytes: float) -> None:
         super().__init__(PATH)
         self.rate_step_bps = rate_step_bps
         self.window_bytes = window_bytes
-        self.told = []
+        self.told: list[tuple[str, int]] = []
 
-    def on_ack(self, feedback):
+    def on_ack(self, feedback: Feedback) -> None:
         self.rate_bps -= self.rate_step_bps
         self.window_bytes -= feedback.acked_bytes
 
-    def on_post(self, now_ns):
+    def on_post(self, now_ns: int) -> None:
         self.told.append(("post", now_ns))
 
 
-def composite(*parts):
+def composite(*parts: ReactionPoint) -> tuple[CompositeReactionPoint, Recorder]:
     outlet = Recorder()
     point = CompositeReactionPoint(PATH, list(parts))
     point.bind(outlet)
     return point, outlet
 
 
-def test_the_smallest_rate_and_window_count():
+def test_the_smallest_rate_and_window_count() -> None:
     a, b = Steps(10e9, 50_000.0), Steps(20e9, 90_000.0)
     point, outlet = composite(a, b)
     assert (point.rate_bps, point.window_bytes) == (100e9, 50_000.0)
@@ -61,7 +61,7 @@ def test_the_smallest_rate_and_window_count():
     assert not point.may_send(49_000)
 
 
-def test_its_own_limit_counts_too():
+def test_its_own_limit_counts_too() -> None:
     point, _ = composite(Steps(0.0, UNLIMITED))
     point.own_rate_bps = 25e9
     point.own_window_bytes = 5_000.0
@@ -69,7 +69,7 @@ def test_its_own_limit_counts_too():
     assert (point.rate_bps, point.window_bytes) == (25e9, 5_000.0)
 
 
-def test_parts_hear_of_everything_and_see_the_same_traffic():
+def test_parts_hear_of_everything_and_see_the_same_traffic() -> None:
     a, b = Steps(0.0, UNLIMITED), Steps(0.0, UNLIMITED)
     point, outlet = composite(a, b)
     point.on_post(7)
@@ -78,14 +78,14 @@ def test_parts_hear_of_everything_and_see_the_same_traffic():
 
 
 @pytest.mark.parametrize(("name", "value"), [("own_headers", True), ("alone_bytes", 0)])
-def test_a_part_that_changes_data_packets_is_refused(name, value):
+def test_a_part_that_changes_data_packets_is_refused(name: str, value: bool | int) -> None:
     part = Steps(0.0, UNLIMITED)
     setattr(part, name, value)
     with pytest.raises(HostError, match=r"Steps cannot be a part of another protocol: .* expected a part that sets"):
         composite(part)
 
 
-def test_a_part_that_widens_its_window_by_itself_wakes_the_sender():
+def test_a_part_that_widens_its_window_by_itself_wakes_the_sender() -> None:
     a = Steps(0.0, 5_000.0)
     point, outlet = composite(a)
     a.set_window(9_000.0)
@@ -93,7 +93,7 @@ def test_a_part_that_widens_its_window_by_itself_wakes_the_sender():
     assert outlet.said == ["window"]
 
 
-def test_a_part_with_timers_sets_the_rate_between_events():
+def test_a_part_with_timers_sets_the_rate_between_events() -> None:
     """DCQCN's cut comes by its own timer, 4 us after the first CNP; then it recovers."""
     dcqcn = resolve("dcqcn").reaction_point(PATH)
     point, outlet = composite(dcqcn)

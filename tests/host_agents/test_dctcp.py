@@ -1,5 +1,7 @@
 """DCTCP step by step: alpha over windows, one cut per window, growth of a packet per RTT."""
 
+from typing import Any
+
 import pytest
 
 from host_agents.cc.base import Feedback, Path
@@ -11,12 +13,12 @@ PACKET = 1058.0
 class Flow:
     """A sender with packets numbered in the order of sending, 100 at a time in flight."""
 
-    def __init__(self, **parameters):
+    def __init__(self, **parameters: Any) -> None:
         self.rp = Dctcp(DctcpParameters(**parameters), Path(100e9, 8_000, 1000, 1058, 80))
         self.rp.traffic.sent_packets = 100
         self.acked = 0
 
-    def acks(self, count, marked=False):
+    def acks(self, count: int, marked: bool = False) -> None:
         for _ in range(count):
             feedback = Feedback()
             feedback.order, feedback.acked_bytes, feedback.marked = self.acked, 1058, marked
@@ -25,12 +27,12 @@ class Flow:
             self.rp.traffic.sent_packets += 1
 
 
-def test_starts_with_one_bdp():
+def test_starts_with_one_bdp() -> None:
     assert Flow().rp.window_bytes == 100_000
     assert Flow(initial_window_packets=10).rp.window_bytes == 10_580
 
 
-def test_alpha_is_an_average_of_the_share_marked_by_window():
+def test_alpha_is_an_average_of_the_share_marked_by_window() -> None:
     flow = Flow(initial_alpha=0.0)
     flow.acks(1)  # the first ACK ends the first, empty window; the next ends with packet 100
     flow.acks(39)
@@ -42,7 +44,7 @@ def test_alpha_is_an_average_of_the_share_marked_by_window():
     assert flow.rp.marked_share.alpha == pytest.approx(60 / 100 / 16 * 15 / 16, rel=0.02)
 
 
-def test_one_cut_in_a_window():
+def test_one_cut_in_a_window() -> None:
     flow = Flow(initial_alpha=0.5)
     flow.acks(10)
     before, alpha = flow.rp.window_bytes, flow.rp.marked_share.alpha
@@ -55,13 +57,13 @@ def test_one_cut_in_a_window():
     assert flow.rp.window_bytes < once
 
 
-def test_it_grows_by_a_packet_in_an_rtt():
+def test_it_grows_by_a_packet_in_an_rtt() -> None:
     flow = Flow(initial_window_packets=50.0)
     flow.acks(50)
     assert flow.rp.window_bytes == pytest.approx(51 * PACKET, rel=1e-3)
 
 
-def test_slow_start_doubles_until_the_first_mark():
+def test_slow_start_doubles_until_the_first_mark() -> None:
     flow = Flow(initial_window_packets=10.0, slow_start=True, initial_alpha=1.0)
     flow.acks(10)
     assert flow.rp.window_bytes == 20 * PACKET
@@ -72,7 +74,7 @@ def test_slow_start_doubles_until_the_first_mark():
     assert flow.rp.window_bytes == pytest.approx(cut + PACKET * PACKET / cut)
 
 
-def test_a_loss_halves_once_in_a_window():
+def test_a_loss_halves_once_in_a_window() -> None:
     flow = Flow()
     flow.acks(1)
     before = flow.rp.window_bytes
@@ -85,7 +87,7 @@ def test_a_loss_halves_once_in_a_window():
     assert flow.rp.window_bytes == now / 2
 
 
-def test_a_timeout_starts_again_with_one_packet():
+def test_a_timeout_starts_again_with_one_packet() -> None:
     flow = Flow()
     flow.rp.on_timeout(0)
     assert flow.rp.window_bytes == PACKET

@@ -3,6 +3,9 @@
 import re
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from harness.worlds.link import Wire, connect, pair
 from host_agents import registry, wire
@@ -10,15 +13,16 @@ from host_agents.collective.packets import READ
 from p4switch import extensions
 from p4switch.registry import forget
 from tests.host_agents.collective_star import nics
+from tests.host_agents.narrow import due_frame
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def blocks(name):
+def blocks(name: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.DOTALL)
 
 
-def test_the_protocol_of_the_guide(monkeypatch, tmp_path):
+def test_the_protocol_of_the_guide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (code,) = blocks("adding-a-protocol.md")
     file = tmp_path / "aimd_of_the_guide.py"
     file.write_text(code)
@@ -30,7 +34,7 @@ def test_the_protocol_of_the_guide(monkeypatch, tmp_path):
         forget(str(file))
 
 
-def check_aimd():
+def check_aimd() -> None:
     assert "aimd" in registry.protocols()
     a, b = pair("aimd", {"decrease": 0.8})
     qa, qb = connect(a, b)
@@ -44,21 +48,21 @@ def check_aimd():
     assert qa.rate_bps == 1e9 + 10 * 100e6
 
 
-def test_the_example_of_the_api(monkeypatch):
+def test_the_example_of_the_api(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("P4CC_NATIVE", "0")
     code, _ = blocks("host-api.md")
-    names = {}
+    names: dict[str, Any] = {}
     exec(compile(code, "host-api.md", "exec"), names)
     assert names["message"].start_ns == 20_000
     Wire(names["a"], names["b"]).run(10_000_000)
     assert names["message"].completed_ns > 100_000
 
 
-def test_the_example_of_collectives():
+def test_the_example_of_collectives() -> None:
     _, code = blocks("host-api.md")
     (nic,) = nics(1, "3cpo")
     names = {"nic": nic}
     exec(compile(code, "host-api.md", "exec"), names)
-    frame = nic.next_frame(0)
+    frame = due_frame(nic, 0)
     assert frame[wire.BTH] == READ
-    assert nic.next_frame(100)[wire.DESTINATION] == 239
+    assert due_frame(nic, 100)[wire.DESTINATION] == 239

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ class Credits(NotificationOutlet):
 
 
 def control(packet: Packet, **values: int) -> tuple[int, bytes, int]:
-    body = packet.encode(**values)
+    body = packet.encode((), **values)
     start = wire.header(1, 2, 3, packet.opcode, 4, after_bth_bytes=len(body)) + bytes(4)
     return packet.opcode, start + body, len(start)
 
@@ -58,7 +59,7 @@ def data(number: int) -> bytes:
 
 
 def receiver(path: Path = PATH, **parameters: float) -> tuple[ExpressPassReceiver, Credits]:
-    values = {"jitter": 0.0, "credit_spread_bytes": 0, **parameters}
+    values: dict[str, Any] = {"jitter": 0.0, "credit_spread_bytes": 0, **parameters}
     point = ExpressPassReceiver(ExpressPassParameters(**values), path)
     outlet = Credits()
     point.bind(outlet)

@@ -7,12 +7,12 @@ from host_agents.timers import NEVER
 from p4switch import fabric
 
 
-def test_hosts_and_fabric_mean_the_same_by_never():
+def test_hosts_and_fabric_mean_the_same_by_never() -> None:
     assert fabric.NEVER_NS == NEVER
 
 
 @pytest.mark.parametrize("protocol", ["none", "dcqcn", "eqds"])
-def test_a_run_without_an_end_ends_when_nothing_is_left_to_happen(protocol):
+def test_a_run_without_an_end_ends_when_nothing_is_left_to_happen(protocol: str) -> None:
     nics = pair(protocol)
     network = fabric.Fabric()
     nodes = [network.add_host(nic) for nic in nics]
@@ -24,7 +24,7 @@ def test_a_run_without_an_end_ends_when_nothing_is_left_to_happen(protocol):
     assert 0 < message.completed_ns <= network.now_ns < 10_000_000
 
 
-def test_a_host_that_says_never_is_not_asked_again():
+def test_a_host_that_says_never_is_not_asked_again() -> None:
     nics = pair()
     network = fabric.Fabric()
     for nic in nics:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ def test_no_frame_ends_a_host_that_answers_by_bytes(cc: str, sleek_windows: floa
     """Packets take several paths, some are lost and some trimmed; in the end there is silence."""
     rng = random.Random(f"{cc} {sleek_windows}")
     sleek = SleekConfig(windows=sleek_windows)
-    config = {"loss_packets": 0, "ack_every_bytes": 4_000, "sleek": sleek, "last_hop_dscp": 50}
+    config: dict[str, Any] = {"loss_packets": 0, "ack_every_bytes": 4_000, "sleek": sleek, "last_hop_dscp": 50}
     a, b = pair(cc, load_balancer="mixed", reliability="selective-repeat", **config)
     qa, qb = connect(a, b)
     qa.post(200_000)

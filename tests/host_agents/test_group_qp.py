@@ -1,19 +1,24 @@
 """A queue pair to a multicast group: a packet is done when every member has it, and nothing is delivered twice."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from host_agents import wire
 from host_agents.config import NicConfig
 from host_agents.errors import HostError
+from host_agents.messages import Delivery, Message
 from host_agents.nic import Nic
 from host_agents.registry import resolve, resolve_load_balancer
+from tests.host_agents.narrow import due_frame
 
 GROUP = "239.0.0.1"
 MEMBERS = ("10.0.0.3", "10.0.0.4", "10.0.0.5")
 RELIABILITIES = ("go-back-n", "selective-repeat")
 
 
-def nic_of(address, **config):
+def nic_of(address: str, **config: Any) -> Nic:
     configured = NicConfig(address, 100_000_000_000, 8_000, rto_ns=50_000, **config)
     return Nic(configured, resolve("none", None), resolve_load_balancer("ecmp"))
 
@@ -21,22 +26,22 @@ def nic_of(address, **config):
 class Net:
     """One sender, its group, and what they report; frames arrive when they are told to, at every member or at some."""
 
-    def __init__(self, **config):
+    def __init__(self, **config: Any) -> None:
         self.now_ns = 0
-        self.completed = []
+        self.completed: list[Message] = []
         self.sender = nic_of("10.0.0.2", **config)
         self.sender.on_complete = self.completed.append
         self.qp = self.sender.open_qp(GROUP, 2, 2, members=MEMBERS)
         self.members = {address: nic_of(address, **config) for address in MEMBERS}
-        self.delivered = {address: [] for address in MEMBERS}
+        self.delivered: dict[str, list[Delivery]] = {address: [] for address in MEMBERS}
         for address, nic in self.members.items():
             nic.on_delivered = self.delivered[address].append
             nic.open_qp("10.0.0.2", 2, 2)
             nic.join(GROUP)
 
-    def sent(self, nic, count=None):
+    def sent(self, nic: Nic, count: int | None = None) -> list[bytes]:
         """Return the frames of a NIC, until it has no more, or `count` of them."""
-        frames = []
+        frames: list[bytes] = []
         while len(frames) != count:
             frame = nic.next_frame(self.now_ns)
             if frame is None:
@@ -47,23 +52,23 @@ class Net:
                 frames.append(frame)
         return frames
 
-    def carry(self, frames, to=MEMBERS):
+    def carry(self, frames: list[bytes], to: Sequence[str] = MEMBERS) -> None:
         self.now_ns += 1_000
         for address in to:
             for frame in frames:
                 self.members[address].receive(self.now_ns, frame)
 
-    def answer(self, of=MEMBERS):
+    def answer(self, of: Sequence[str] = MEMBERS) -> None:
         for address in of:
             for frame in self.sent(self.members[address]):
                 self.sender.receive(self.now_ns, frame)
 
-    def bytes_at_members(self):
+    def bytes_at_members(self) -> list[int]:
         return [nic.queue_pairs[2].stats.bytes_delivered for nic in self.members.values()]
 
 
 @pytest.mark.parametrize("reliability", RELIABILITIES)
-def test_a_message_is_complete_when_the_last_member_has_acknowledged(reliability):
+def test_a_message_is_complete_when_the_last_member_has_acknowledged(reliability: str) -> None:
     net = Net(reliability=reliability)
     net.qp.post(2500)
     frames = net.sent(net.sender)
@@ -81,7 +86,7 @@ def test_a_message_is_complete_when_the_last_member_has_acknowledged(reliability
 
 @pytest.mark.parametrize("reliability", RELIABILITIES)
 @pytest.mark.parametrize("lost", [0, 1, 2])
-def test_what_one_member_misses_is_sent_again_and_delivered_once(reliability, lost):
+def test_what_one_member_misses_is_sent_again_and_delivered_once(reliability: str, lost: int) -> None:
     net = Net(reliability=reliability)
     net.qp.post(3000)
     frames = net.sent(net.sender)
@@ -100,7 +105,7 @@ def test_what_one_member_misses_is_sent_again_and_delivered_once(reliability, lo
     assert [len(deliveries) for deliveries in net.delivered.values()] == [1, 1, 1]
 
 
-def test_a_nak_of_the_last_member_goes_back_at_once():
+def test_a_nak_of_the_last_member_goes_back_at_once() -> None:
     net = Net()
     net.qp.post(2000)
     frames = net.sent(net.sender)
@@ -108,11 +113,11 @@ def test_a_nak_of_the_last_member_goes_back_at_once():
     net.carry(frames[1:], MEMBERS[2:])
     net.answer()
     assert net.qp.stats.naks_received == 1
-    assert net.sender.next_frame(net.now_ns + 1_000)[51:54] == bytes(3)
+    assert due_frame(net.sender, net.now_ns + 1_000)[51:54] == bytes(3)
     assert net.qp.stats.timeouts == 0
 
 
-def test_a_nak_moves_what_all_have_up_to_the_slowest_member():
+def test_a_nak_moves_what_all_have_up_to_the_slowest_member() -> None:
     net = Net()
     net.qp.post(4000)
     frames = net.sent(net.sender)
@@ -133,7 +138,7 @@ def test_a_nak_moves_what_all_have_up_to_the_slowest_member():
     assert net.bytes_at_members() == [4000] * 3
 
 
-def test_a_member_that_stays_silent_holds_up_the_message():
+def test_a_member_that_stays_silent_holds_up_the_message() -> None:
     net = Net()
     net.qp.post(1000)
     net.carry(net.sent(net.sender), MEMBERS[:2])
@@ -144,7 +149,7 @@ def test_a_member_that_stays_silent_holds_up_the_message():
     assert net.qp.stats.timeouts == 1
 
 
-def test_acknowledgements_of_strangers_and_of_packets_never_sent_count_for_nothing():
+def test_acknowledgements_of_strangers_and_of_packets_never_sent_count_for_nothing() -> None:
     net = Net()
     net.qp.post(1000)
     (frame,) = net.sent(net.sender)
@@ -162,7 +167,7 @@ def test_acknowledgements_of_strangers_and_of_packets_never_sent_count_for_nothi
     assert (net.completed, net.qp.stats.acks_received) == ([], 3)
 
 
-def test_a_nic_takes_packets_of_the_groups_it_has_joined_only():
+def test_a_nic_takes_packets_of_the_groups_it_has_joined_only() -> None:
     net = Net()
     net.qp.post(1000)
     (frame,) = net.sent(net.sender)
@@ -176,16 +181,16 @@ def test_a_nic_takes_packets_of_the_groups_it_has_joined_only():
     assert outside.queue_pairs[2].stats.bytes_delivered == 1000
 
 
-def test_a_member_given_twice():
+def test_a_member_given_twice() -> None:
     with pytest.raises(HostError, match=r"queue pair 3 of 10\.0\.0\.2: a member of the group is given twice"):
         nic_of("10.0.0.2").open_qp(GROUP, 3, 3, members=("10.0.0.3", "10.0.0.3"))
 
 
-def test_path_ids_are_of_the_paths_to_one_member():
+def test_path_ids_are_of_the_paths_to_one_member() -> None:
     """Telemetry has ids for the paths between two hosts: two members' paths may have the same."""
     qp = Net().qp
 
-    def path_of(address, path_id):
+    def path_of(address: str, path_id: int) -> int:
         frame = wire.header(wire.parse_address(address), wire.parse_address("10.0.0.2"), 0, 0xD1, 2, after_bth_bytes=0)
         return qp.path_of(path_id, frame)
 

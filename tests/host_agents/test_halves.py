@@ -2,6 +2,8 @@
 
 import gc
 from collections import Counter
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -29,7 +31,7 @@ def alive(*kinds: type) -> list[int]:
 class TestHalves:
     @pytest.mark.parametrize("protocol", ["hpcc", "dcqcn"])  # whose receivers answer marks with CNPs
     @pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
-    def test_an_end_that_only_sends_or_only_receives_has_one(self, protocol, reliability):
+    def test_an_end_that_only_sends_or_only_receives_has_one(self, protocol: str, reliability: str) -> None:
         kinds = (Sender, RateLimiter, ReactionPoint, LoadBalancer, Receiver)
         a, b = pair(protocol, reliability=reliability)
         gc.collect()
@@ -41,7 +43,7 @@ class TestHalves:
         assert all(message.completed_ns > 0 for message in messages)
         assert [now - then for now, then in zip(alive(*kinds), before, strict=True)] == [MANY] * len(kinds)
 
-    def test_an_end_that_has_received_sends(self):
+    def test_an_end_that_has_received_sends(self) -> None:
         a, b = pair("hpcc")
         qa, qb = connect(a, b)
         first = qa.post(5000)
@@ -53,10 +55,10 @@ class TestHalves:
         assert answer.completed_ns > 0
         assert (qa.stats.bytes_delivered, qb.stats.bytes_delivered) == (3000, 5000)
 
-    def test_an_end_takes_the_same_path_whichever_of_them_sends_first(self):
+    def test_an_end_takes_the_same_path_whichever_of_them_sends_first(self) -> None:
         """The load balancer's seed is drawn when a queue pair is opened."""
 
-        def entropies(order):
+        def entropies(order: Iterable[int]) -> dict[int, int]:
             a, b = pair("hpcc")
             opened = [connect(a, b, number)[0] for number in (1, 2, 3)]
             return {number: opened[number].load_balancer.next_entropy(0) for number in order}
@@ -65,7 +67,7 @@ class TestHalves:
 
     @pytest.mark.parametrize("protocol", ["none", "dcqcn", "hpcc", "swift", "timely", "bbr", "dctcp", "reno"])
     @pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
-    def test_an_end_that_retires_frees_its_sending_half_at_once(self, protocol, reliability):
+    def test_an_end_that_retires_frees_its_sending_half_at_once(self, protocol: str, reliability: str) -> None:
         """Nothing of it stays for the garbage collector, which looks rarely during a run."""
         kinds = (Sender, RateLimiter, ReactionPoint, LoadBalancer)
         a, b = pair(protocol, reliability=reliability)
@@ -84,11 +86,16 @@ class TestHalves:
         finally:
             gc.enable()
 
-    def test_what_is_answered_after_an_end_has_retired_is_counted(self):
+    def test_what_is_answered_after_an_end_has_retired_is_counted(self) -> None:
         a, b = pair("hpcc")
         qa, _ = connect(a, b)
-        answers = []
-        wire = Wire(a, b, hook=lambda _, frame: answers.append(frame) or frame)
+        answers: list[bytes] = []
+
+        def keep(now_ns: int, frame: bytes) -> bytes:
+            answers.append(frame)
+            return frame
+
+        wire = Wire(a, b, hook=keep)
         qa.post(3000)
         wire.run(10_000_000)
         heard = qa.stats.acks_received
@@ -99,7 +106,7 @@ class TestHalves:
         with pytest.raises(HostError, match="retired"):
             qa.post(1)
 
-    def test_an_end_has_the_entropy_of_the_data_that_it_sends(self):
+    def test_an_end_has_the_entropy_of_the_data_that_it_sends(self) -> None:
         """One that has sent nothing has what its first data packet would have, and a retired one keeps its own."""
         a, b = pair("dcqcn")
         qa, qb = connect(a, b)
@@ -114,7 +121,7 @@ class TestHalves:
         assert alive(Sender) == [0]
         assert before == qb.load_balancer.next_entropy(0)
 
-    def test_an_end_with_something_to_send_does_not_retire(self):
+    def test_an_end_with_something_to_send_does_not_retire(self) -> None:
         a, b = pair("hpcc")
         qa, _ = connect(a, b)
         qa.post(3000)
@@ -123,7 +130,7 @@ class TestHalves:
             qa.retire()
 
     @pytest.mark.parametrize(("protocol", "options"), [("rcp", {}), ("hpcc", {"cc_scope": "pair"})])
-    def test_a_sending_half_that_others_speak_through_stays(self, protocol, options):
+    def test_a_sending_half_that_others_speak_through_stays(self, protocol: str, options: dict[str, Any]) -> None:
         a, b = pair(protocol, **options)
         qa, _ = connect(a, b)
         qa.post(3000)

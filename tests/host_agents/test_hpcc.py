@@ -1,7 +1,7 @@
 """HPCC step by step, with hand-made telemetry: the numbers are worked out from algorithm 1 of the paper."""
 
 import math
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from harness.worlds.link import connect, pair
 from host_agents import wire
-from host_agents.cc.base import Feedback, Path
+from host_agents.cc.base import Feedback, Host, Path
 from host_agents.cc.hpcc import Hpcc, HpccParameters, TelemetryPoint
+from tests.host_agents.narrow import replace_method
 
 G100 = 10  # link rate code
 T_NS = 8_000
@@ -18,11 +19,11 @@ BDP = 100_000.0  # 100 Gb/s times 8 us
 INCREASE = 50.0  # 50 Mb/s times 8 us
 
 
-def point(**parameters):
+def point(**parameters: Any) -> Hpcc:
     return Hpcc(HpccParameters(**parameters), Path(100e9, T_NS, 1000, 1060, 80))
 
 
-def records(*hops):
+def records(*hops: tuple[int, ...]) -> bytes:
     """INT records of (time in ns, transmitted bytes, queue in cells) or (..., rate code)."""
     out = b""
     for time_ns, tx_bytes, cells, *code in hops:
@@ -31,7 +32,7 @@ def records(*hops):
     return out
 
 
-def ack(rp, now_ns, order, *hops, path_id=0):
+def ack(rp: Hpcc, now_ns: int, order: int, *hops: tuple[int, ...], path_id: int = 0) -> None:
     feedback = Feedback()
     feedback.now_ns = now_ns
     feedback.order = order
@@ -41,13 +42,13 @@ def ack(rp, now_ns, order, *hops, path_id=0):
     rp.on_ack(feedback)
 
 
-def test_starts_with_a_window_of_one_bdp_at_line_rate():
+def test_starts_with_a_window_of_one_bdp_at_line_rate() -> None:
     rp = point()
     assert rp.window_bytes == BDP
     assert rp.rate_bps == 100e9
 
 
-def test_where_links_charge_framing_packets_leave_as_fast_as_the_window_says():
+def test_where_links_charge_framing_packets_leave_as_fast_as_the_window_says() -> None:
     rp = Hpcc(HpccParameters(), Path(100e9, T_NS, 1000, 1060, 80, frame_overhead_bytes=24))
     ack(rp, 0, 0, (0, 0, 0))
     ack(rp, 8_000, 1, (8_000, 100_000, 1_250))
@@ -55,7 +56,7 @@ def test_where_links_charge_framing_packets_leave_as_fast_as_the_window_says():
     assert rp.rate_bps == pytest.approx(rp.window_bytes / 1060 * 1084 * 8e9 / T_NS)
 
 
-def test_first_ack_only_records():
+def test_first_ack_only_records() -> None:
     rp = point()
     rp.traffic.sent_packets = 10
     ack(rp, 0, 0, (1000, 0, 500))
@@ -64,7 +65,7 @@ def test_first_ack_only_records():
     assert rp.update_order == 10  # the first RTT ends with an ACK of packet 10
 
 
-def test_utilization_is_rate_plus_queue_over_bdp():
+def test_utilization_is_rate_plus_queue_over_bdp() -> None:
     # In 4000 ns 40,000 bytes left (80 Gb/s, u = 0.8) and both samples saw queues: min(100, 200) cells of 80 B = 8 kB,
     # 0.08 BDP. tau/T = 1/2: U = 1/2 * 1 + 1/2 * 0.88 = 0.94, up to the unit of 128 B.
     rp = point()
@@ -75,14 +76,14 @@ def test_utilization_is_rate_plus_queue_over_bdp():
     assert rp.utilization == pytest.approx(0.5 + 0.5 * (8_000 / BDP + sent / 4000 / 12.5))
 
 
-def test_tau_counts_for_at_most_one_base_rtt():
+def test_tau_counts_for_at_most_one_base_rtt() -> None:
     rp = point()
     ack(rp, 0, 0, (0, 0, 0))
     ack(rp, 100, 1, (2 * T_NS, 128_000, 0))
     assert rp.utilization == pytest.approx(128_000 / 16_000 / 12.5)
 
 
-def test_the_most_loaded_link_decides_with_its_own_rate_and_tau():
+def test_the_most_loaded_link_decides_with_its_own_rate_and_tau() -> None:
     # 32 kB in 4000 ns: 0.64 of 100 Gb/s; 16 kB in 8000 ns: 0.64 of 25 Gb/s plus a queue of 8 kB of its BDP of 25 kB.
     rp = point()
     ack(rp, 0, 0, (0, 0, 0), (0, 0, 100, 6))
@@ -90,7 +91,7 @@ def test_the_most_loaded_link_decides_with_its_own_rate_and_tau():
     assert rp.utilization == pytest.approx(16_000 / 8_000 / 3.125 + 8_000 / 25_000)
 
 
-def test_unknown_link_rate_is_taken_as_the_nics():
+def test_unknown_link_rate_is_taken_as_the_nics() -> None:
     rp = point()
     ack(rp, 0, 0, (0, 0, 0, 0))
     ack(rp, 100, 1, (T_NS, 64_000, 0, 0))
@@ -100,11 +101,11 @@ def test_unknown_link_rate_is_taken_as_the_nics():
 class Link:
     """A link whose every ACK shows the load asked for, over exactly T, so that U becomes that load."""
 
-    def __init__(self, rp):
+    def __init__(self, rp: Hpcc) -> None:
         self.rp = rp
         self.time_ns = self.sent_bytes = 0
 
-    def ack(self, order, load):
+    def ack(self, order: int, load: float) -> float:
         units = round(load * BDP / 128)
         self.time_ns += T_NS
         self.sent_bytes += units * 128
@@ -112,7 +113,7 @@ class Link:
         return units * 128 / BDP
 
 
-def test_multiplicative_decrease_from_the_reference_window():
+def test_multiplicative_decrease_from_the_reference_window() -> None:
     rp = point()
     link = Link(rp)
     rp.traffic.sent_packets = 10
@@ -131,7 +132,7 @@ def test_multiplicative_decrease_from_the_reference_window():
     assert rp.rate_bps == pytest.approx(rp.window_bytes * 8e9 / T_NS)
 
 
-def test_five_additive_increases_then_a_multiplicative_one():
+def test_five_additive_increases_then_a_multiplicative_one() -> None:
     rp = point()
     link = Link(rp)
     rp.traffic.sent_packets = 1
@@ -150,7 +151,7 @@ def test_five_additive_increases_then_a_multiplicative_one():
     assert rp.stage == 0
 
 
-def test_acks_within_an_rtt_do_not_advance_the_stage():
+def test_acks_within_an_rtt_do_not_advance_the_stage() -> None:
     rp = point()
     link = Link(rp)
     rp.traffic.sent_packets = 100
@@ -162,7 +163,7 @@ def test_acks_within_an_rtt_do_not_advance_the_stage():
     assert rp.reference_bytes == BDP
 
 
-def test_window_bounds():
+def test_window_bounds() -> None:
     rp = point()
     link = Link(rp)
     link.ack(0, 1.0)
@@ -174,7 +175,7 @@ def test_window_bounds():
     assert rp.rate_bps == pytest.approx(100e6)
 
 
-def test_counters_may_wrap_between_two_acks():
+def test_counters_may_wrap_between_two_acks() -> None:
     rp = point()
     ack(rp, 0, 0, (2**24 - 1000, 2**27 - 12_800, 0))
     ack(rp, 100, 1, (2**24 + 7000, 2**27 + 51_200, 0))
@@ -192,7 +193,7 @@ def test_counters_may_wrap_between_two_acks():
         (1, 8_389_000, False),
     ],
 )
-def test_a_gap_that_may_hide_a_wrap_is_no_sample(code, gap_ns, is_sample):
+def test_a_gap_that_may_hide_a_wrap_is_no_sample(code: int, gap_ns: int, is_sample: bool) -> None:
     rp = point()
     ack(rp, 0, 0, (0, 0, 0, code))
     ack(rp, gap_ns, 1, (gap_ns, 128, 0, code))
@@ -201,7 +202,7 @@ def test_a_gap_that_may_hide_a_wrap_is_no_sample(code, gap_ns, is_sample):
     assert rp.utilization != 1.0
 
 
-def test_an_overtaken_ack_is_no_sample():
+def test_an_overtaken_ack_is_no_sample() -> None:
     rp = point()
     ack(rp, 0, 0, (1000, 12_800, 0))
     ack(rp, 10, 2, (2000, 25_600, 0))
@@ -212,7 +213,7 @@ def test_an_overtaken_ack_is_no_sample():
     assert rp.utilization == pytest.approx((1 - 1000 / T_NS) * before + 1000 / T_NS * 1.024)
 
 
-def test_samples_are_compared_along_the_same_path():
+def test_samples_are_compared_along_the_same_path() -> None:
     rp = point()
     ack(rp, 0, 0, (0, 0, 0), path_id=1)
     ack(rp, 10, 1, (5_000, 128_000_000, 0), path_id=2)  # another link's counter: nothing to compare with
@@ -221,7 +222,7 @@ def test_samples_are_compared_along_the_same_path():
     assert rp.utilization == pytest.approx(0.64)
 
 
-def test_rows_of_paths_are_found_again_however_many_there_are_and_however_long():
+def test_rows_of_paths_are_found_again_however_many_there_are_and_however_long() -> None:
     table = TelemetryPoint(Path(100e9, T_NS, 1000, 1060, 80))
     rows: dict[tuple[int, int], list[int]] = {}
     for number, hops in enumerate([5, 1, 6, 7, 14, 15, 2]):  # 7 and 15 hops need wider rows
@@ -265,7 +266,9 @@ _ACKS = st.lists(
 
 @given(_ACKS)
 @settings(deadline=None)
-def test_each_path_is_compared_as_if_there_were_no_other(acks):
+def test_each_path_is_compared_as_if_there_were_no_other(
+    acks: list[tuple[int, int, int, list[tuple[int, int]]]]
+) -> None:
     rp = point()
     alone: dict[tuple[int, int], Hpcc] = {}  # a reaction point for each path
     now_ns = 0
@@ -279,7 +282,7 @@ def test_each_path_is_compared_as_if_there_were_no_other(acks):
         assert (rp.utilization, rp.queue_bytes) == (one.utilization, one.queue_bytes)
 
 
-def test_a_repeated_record_changes_nothing():
+def test_a_repeated_record_changes_nothing() -> None:
     rp = point()
     ack(rp, 0, 0, (1000, 12_800, 7))
     for _ in range(3):
@@ -287,7 +290,7 @@ def test_a_repeated_record_changes_nothing():
     assert rp.utilization == 1.0
 
 
-def test_on_the_nic_the_window_limits_what_is_in_flight():
+def test_on_the_nic_the_window_limits_what_is_in_flight() -> None:
     a, b = pair("hpcc")
     qa, _ = connect(a, b)
     qa.post(1_000_000)
@@ -302,9 +305,10 @@ def test_on_the_nic_the_window_limits_what_is_in_flight():
     assert a.next_wakeup_ns() == 1_000_000  # the time-out; nothing before
 
 
-def test_random_feedback_leaves_out_decreases_of_small_reference_windows():
+def test_random_feedback_leaves_out_decreases_of_small_reference_windows() -> None:
     rp = point(random_feedback=True)
-    rp.host = SimpleNamespace(random=SimpleNamespace(random=lambda: 0.6))
+    rp.host = Host()
+    replace_method(rp.host.random, "random", lambda: 0.6)
     link = Link(rp)
     rp.traffic.sent_packets = 10
     link.ack(0, 1.0)
@@ -317,10 +321,10 @@ def test_random_feedback_leaves_out_decreases_of_small_reference_windows():
     assert rp.reference_bytes == half
     assert rp.window_bytes == pytest.approx(BDP / 4, rel=4e-3)  # what follows from every ACK still does
     assert rp.update_order == 30  # and the RTT is over
-    rp.host.random.random = lambda: 0.4
+    replace_method(rp.host.random, "random", lambda: 0.4)
     link.ack(30, 1.9)
     assert rp.reference_bytes == pytest.approx(BDP / 4, rel=4e-3)
     rp.traffic.sent_packets = 40
-    rp.host.random.random = lambda: 0.99
+    replace_method(rp.host.random, "random", lambda: 0.99)
     link.ack(30, 0.5)  # increases are never left out
     assert rp.reference_bytes == pytest.approx(half / 2 + INCREASE, rel=4e-3)

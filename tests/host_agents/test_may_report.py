@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from harness.worlds.link import Trouble, Wire, connect, pair
@@ -11,7 +13,7 @@ from host_agents.timers import NEVER
 class Foreseeing(Wire):
     """Looks ahead as far as frames are on the link, as a fabric does at the beginning of a window."""
 
-    def __init__(self, *arguments, **named) -> None:
+    def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.flying: list[list[tuple[int, bytes]]] = [[], []]  # by receiver: arrival and frame
         self.known_ns = [0, 0]  # no report before, by receiver

@@ -1,9 +1,13 @@
 """The compiled hosts: bit by bit what the interpreted ones are, and a clear line where they cannot be had."""
 
 import os
+import shutil
 import subprocess
 import sys
+import sysconfig
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +20,7 @@ RUN = Path(__file__).with_name("digest_run.py")
 ROOT = Path(__file__).parents[2]
 
 
-def python(*arguments, **environment):
+def python(*arguments: str, **environment: str) -> tuple[int, str, str]:
     done = subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,
@@ -30,7 +34,7 @@ def python(*arguments, **environment):
 
 
 @pytest.mark.timeout(900)
-def test_compiled_and_interpreted_runs_are_identical():
+def test_compiled_and_interpreted_runs_are_identical() -> None:
     status, interpreted, errors = python(str(RUN))
     assert status == 0, errors
     status, compiled, errors = python(str(RUN), "--native")
@@ -39,14 +43,14 @@ def test_compiled_and_interpreted_runs_are_identical():
     assert len(set(interpreted.splitlines())) == len(interpreted.splitlines()) == 54
 
 
-def test_p4cc_native_0_keeps_plain_python():
+def test_p4cc_native_0_keeps_plain_python() -> None:
     code = "import host_agents; assert not host_agents.use_native(); import host_agents.nic as n; print(n.__file__)"
     status, output, errors = python("-c", code, P4CC_NATIVE="0")
     assert status == 0, errors
     assert output.strip() == str(ROOT / "host_agents" / "nic.py")
 
 
-def test_too_late():
+def test_too_late() -> None:
     code = "import host_agents, host_agents.nic; host_agents.use_native()"
     status, _, errors = python("-c", code)
     assert status == 1
@@ -58,26 +62,26 @@ def test_too_late():
 
 
 @pytest.fixture
-def empty_cache(tmp_path, monkeypatch):
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("P4CC_CACHE", str(tmp_path))
     return tmp_path
 
 
-def test_without_a_compiler(empty_cache, monkeypatch):
-    monkeypatch.setattr(native.shutil, "which", lambda name: None)
+def test_without_a_compiler(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(NativeBuildError, match="install gcc"):
         native.build()
     assert list(empty_cache.rglob("*")) == []
 
 
-def test_without_python_headers(empty_cache, monkeypatch):
-    monkeypatch.setattr(native.sysconfig, "get_path", lambda name: "/nowhere")
+def test_without_python_headers(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: "/nowhere")
     with pytest.raises(NativeBuildError, match=r"/nowhere/Python\.h.*install python3-dev"):
         native.build()
     assert list(empty_cache.rglob("*")) == []
 
 
-def test_a_failed_build_leaves_nothing(empty_cache, monkeypatch):
+def test_a_failed_build_leaves_nothing(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     no_luck = empty_cache / "no_luck.py"
     no_luck.write_text("import sys; sys.exit('no luck')")
     monkeypatch.setattr(native, "_COMPILE", no_luck)
@@ -86,7 +90,7 @@ def test_a_failed_build_leaves_nothing(empty_cache, monkeypatch):
     assert list((empty_cache / "hosts").iterdir()) == []
 
 
-def test_a_full_disk_is_named(empty_cache, monkeypatch):
+def test_a_full_disk_is_named(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compilers' temporary files are elsewhere than the cache; what they print last does not say what they lacked."""
     full = empty_cache / "full.py"
     full.write_text("import sys; print('cc1: error writing to /t/x.s: No space left on device'); sys.exit('it failed')")
@@ -96,7 +100,7 @@ def test_a_full_disk_is_named(empty_cache, monkeypatch):
         native.build()
 
 
-def test_mypy_is_not_sent_to_the_folder_of_the_packages(empty_cache, monkeypatch):
+def test_mypy_is_not_sent_to_the_folder_of_the_packages(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check that mypy gets another folder, since it refuses site-packages."""
     script = empty_cache / "looks.py"
     script.write_text("import os, sys; sys.exit(repr((os.environ['MYPYPATH'], os.path.exists('p4switch/errors.py'))))")
@@ -113,7 +117,7 @@ os.kill(os.getpid(), signal.SIGXCPU)
 """
 
 
-def test_a_build_has_a_limit_of_its_cpu_time(empty_cache, monkeypatch):
+def test_a_build_has_a_limit_of_its_cpu_time(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = empty_cache / "long.py"
     script.write_text(_AS_WITH_THE_LIMIT_OVER)
     monkeypatch.setattr(native, "_COMPILE", script)
@@ -122,7 +126,7 @@ def test_a_build_has_a_limit_of_its_cpu_time(empty_cache, monkeypatch):
     assert list((empty_cache / "hosts").iterdir()) == []
 
 
-def test_a_build_that_does_not_compute_ends_too(empty_cache, monkeypatch):
+def test_a_build_that_does_not_compute_ends_too(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = empty_cache / "idle.py"
     script.write_text("import time; time.sleep(600)")
     monkeypatch.setattr(native, "_COMPILE", script)
@@ -131,10 +135,10 @@ def test_a_build_that_does_not_compute_ends_too(empty_cache, monkeypatch):
         native.build()
 
 
-def test_a_damaged_copy_is_built_anew(empty_cache, monkeypatch):
+def test_a_damaged_copy_is_built_anew(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built = []
 
-    def compile_(work, compiler):
+    def compile_(work: Path, compiler: Sequence[str]) -> None:
         built.append(work)
         (work / "host_agents").mkdir()
         (work / "host_agents" / "nic.so").write_bytes(b"library" * 100)
@@ -147,7 +151,7 @@ def test_a_damaged_copy_is_built_anew(empty_cache, monkeypatch):
     assert native.build() == folder
     assert len(built) == 1
     library = folder / "host_agents" / "nic.so"
-    damages = (
+    damages: tuple[Callable[[], object], ...] = (
         lambda: library.write_bytes(b"library" * 99),
         lambda: library.write_bytes(b"librarz" + b"library" * 99),
         library.unlink,
@@ -164,14 +168,14 @@ def test_a_damaged_copy_is_built_anew(empty_cache, monkeypatch):
         assert not (folder / "damaged").exists()
 
 
-def test_the_cache_key_covers_every_source(monkeypatch):
+def test_the_cache_key_covers_every_source(monkeypatch: pytest.MonkeyPatch) -> None:
     before = native._digest()
     assert native._digest() == before
     monkeypatch.setattr(native, "FLAGS", (*native.FLAGS, "-g"))
     assert native._digest() != before
 
 
-def test_every_module_is_either_compiled_or_known_to_stay_python():
+def test_every_module_is_either_compiled_or_known_to_stay_python() -> None:
     stays = {
         *("__init__.py", "config.py", "errors.py", "host_cost.py", "native.py", "ranges.py", "registry.py"),
         *("assignments.py", "compile_hosts.py", "framing.py", "lengths.py"),
@@ -180,7 +184,7 @@ def test_every_module_is_either_compiled_or_known_to_stay_python():
     assert found == stays | set(native.COMPILED)
 
 
-def test_a_disk_that_is_full_is_one_line(tmp_path):
+def test_a_disk_that_is_full_is_one_line(tmp_path: Path) -> None:
     """A limit on the size of files does what a full disk does: writing fails, in the middle of a file."""
     code = (
         "import resource, host_agents.native as native; resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000));"
@@ -214,9 +218,9 @@ typedef int (*function)(void);
 """
 
 
-def test_what_a_unit_needs_of_the_headers():
+def test_what_a_unit_needs_of_the_headers() -> None:
     """A name leads to its declaration and to what that needs; what has no name is needed by all."""
-    known = {}
+    known: dict[str, list[str]] = {}
     for name, text in declarations(HEADER):
         known.setdefault(name, []).append(text)
     assert sorted(known) == ["", "CPyDef_point___step", "CPyLit_Str", "CPyStatics", "PointObject", "table", "tuple_T2"]
@@ -230,11 +234,11 @@ def test_what_a_unit_needs_of_the_headers():
 class Compiler:
     compiler_so = ("cc",)
 
-    def __init__(self, folder):
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.compiled = []
+        self.compiled: list[str] = []
 
-    def compile(self, sources, **_options):
+    def compile(self, sources: Sequence[str], **_options: Any) -> list[str]:
         (source,) = sources
         self.compiled.append(Path(source).name)
         made = self.folder / "made.o"
@@ -242,12 +246,12 @@ class Compiler:
         return [str(made)]
 
 
-def test_a_unit_is_compiled_when_what_it_needs_has_changed(tmp_path):
+def test_a_unit_is_compiled_when_what_it_needs_has_changed(tmp_path: Path) -> None:
     header, source = tmp_path / "hosts.h", tmp_path / "__native_point.c"
     source.write_text('#include "__native_hosts.h"\nPointObject p;\n')
     compiler = Compiler(tmp_path)
 
-    def compiled(text=HEADER):
+    def compiled(text: str = HEADER) -> int:
         """Build with a header of this text and return the number of compilations so far."""
         header.write_text(text)
         Objects(tmp_path / "objects", compiler, tmp_path).of("point", [source])
@@ -265,7 +269,7 @@ def test_a_unit_is_compiled_when_what_it_needs_has_changed(tmp_path):
     assert compiled() == compiled() == 4
 
 
-def test_hosts_of_a_wheel_serve_what_they_were_made_for(tmp_path, monkeypatch):
+def test_hosts_of_a_wheel_serve_what_they_were_made_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = tmp_path / "_compiled"
     (shipped / "host_agents").mkdir(parents=True)
     (shipped / "host_agents" / "nic.py").write_text("")

@@ -6,12 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.worlds.link import Wire
 from host_agents import wire
 from host_agents.cc.sperc import CONTROL, RECORDS, control_body, read_records
-from host_agents.cc.sperc_link import NEW_FLOW, NO_LIMIT, Record
+from host_agents.cc.sperc_link import NEW_FLOW, NO_LIMIT, Link, Record
 from host_agents.errors import ParameterError
 from host_agents.headers import IP
+from host_agents.qp import QueuePair
 from host_agents.registry import resolve
+from tests.host_agents.narrow import of_kind
 from tests.host_agents.sperc_rig import (
     LINE,
     PACKET,
@@ -30,11 +33,11 @@ BDP_PACKETS = LINE * RTT // (8 * 10**9) // PACKET
 EXACT = {"1rc": {"clock_error_ns": 0}}
 
 
-def early(link, side=0):
+def early(link: Wire, side: int = 0) -> list[tuple[int, bytes]]:
     return [(now, frame) for now, sender, frame in link.sent if sender == side and is_speculative(frame)]
 
 
-def scheduled(link):
+def scheduled(link: Wire) -> list[tuple[int, bytes]]:
     return [
         (now, frame)
         for now, sender, frame in link.sent
@@ -42,7 +45,7 @@ def scheduled(link):
     ]
 
 
-def assert_received_in_order(link, size_bytes):
+def assert_received_in_order(link: Wire, size_bytes: int) -> None:
     """Check for no gap, duplicate, reordering, NAK or time-out."""
     a, b = link.nics
     for qp in b.queue_pairs.values():
@@ -52,13 +55,13 @@ def assert_received_in_order(link, size_bytes):
     assert sum(qp.stats.bytes_delivered for qp in b.queue_pairs.values()) == size_bytes
 
 
-def assert_forgotten(switch, qp):
-    own = qp.reaction_point.host.part("s-PERC link", lambda: None)
+def assert_forgotten(switch: Switch, qp: QueuePair) -> None:
+    own = of_kind(qp.reaction_point.host.part("s-PERC link", lambda: None), Link)
     for one in (switch.link, own):
         assert (one.sum_e, one.num_b, one.interval_ns) == (0, 0, 0)
 
 
-def test_every_flow_sends_its_control_packet_and_then_speculative_ones_at_line_rate():
+def test_every_flow_sends_its_control_packet_and_then_speculative_ones_at_line_rate() -> None:
     link, (qa,) = nics(protocol="sperc+1rc", parameters=EXACT)
     qa.post(500)
     link.run(1_000)
@@ -70,7 +73,7 @@ def test_every_flow_sends_its_control_packet_and_then_speculative_ones_at_line_r
     assert frame[wire.AFTER_BTH :] == bytes.fromhex("0000 0001 000000 00")
 
 
-def test_up_to_one_bdp_leaves_before_the_response():
+def test_up_to_one_bdp_leaves_before_the_response() -> None:
     link, (qa,) = nics(lambda now, frame: None if is_control(frame) else frame, "sperc+1rc", EXACT)
     qa.post(10**6)
     link.run(3 * RTT)
@@ -80,7 +83,7 @@ def test_up_to_one_bdp_leaves_before_the_response():
     assert scheduled(link) == []
 
 
-def test_the_epoch_is_that_of_the_hosts_clock():
+def test_the_epoch_is_that_of_the_hosts_clock() -> None:
     """Check the clock over the base RTT; later control packets have their own sending time's epoch."""
     link, (qa,) = nics(protocol="sperc+1rc", parameters={**EXACT, "demand": False})
     qa.post(10**6, start_ns=5 * RTT - 1)
@@ -99,7 +102,7 @@ def test_the_epoch_is_that_of_the_hosts_clock():
     assert min(offsets) < 10 < max(offsets)
 
 
-def test_the_host_goes_on_from_the_first_packet_that_was_dropped():
+def test_the_host_goes_on_from_the_first_packet_that_was_dropped() -> None:
     """40 Gb/s with three flows already there: 10 are left, 9 packets in an RTT."""
     switch = Switch(40, others=3)
     link, (qa,) = nics(switch, "sperc+1rc", {**EXACT, "demand": False})
@@ -117,7 +120,7 @@ def test_the_host_goes_on_from_the_first_packet_that_was_dropped():
     assert gaps <= {PACKET * 8 // 10, PACKET * 8 // 10 + 1}  # 10 Gb/s
 
 
-def test_where_all_pass_nothing_is_sent_again():
+def test_where_all_pass_nothing_is_sent_again() -> None:
     switch = Switch(100)
     link, (qa,) = nics(switch, "sperc+1rc", EXACT)
     qa.post(20_000)
@@ -136,7 +139,9 @@ def test_where_all_pass_nothing_is_sent_again():
     gbps=st.sampled_from((1, 10, 40, 100)),
     share=st.sampled_from(("host", "off")),
 )
-def test_receivers_see_no_gap_duplicate_or_reordering(protocol, sizes, gap_ns, gbps, share):
+def test_receivers_see_no_gap_duplicate_or_reordering(
+    protocol: str, sizes: list[int], gap_ns: int, gbps: int, share: str
+) -> None:
     """The starts are arbitrary.
 
     The switch drops the packets numbered from let_through on, and none that is scheduled; of a host and epoch
@@ -160,10 +165,10 @@ def test_receivers_see_no_gap_duplicate_or_reordering(protocol, sizes, gap_ns, g
                 assert sum(e == epoch for e, _, _ in switch.passed) <= max(1, window // weight)
 
 
-def test_without_a_response_it_starts_anew_with_what_is_not_acknowledged():
+def test_without_a_response_it_starts_anew_with_what_is_not_acknowledged() -> None:
     lost = []
 
-    def lose(now, frame):
+    def lose(now: int, frame: bytes) -> bytes | None:
         """Lose the first response, and the speculative packets from the third on."""
         if now < 3 * RTT and is_control(frame) and values(frame)["response"]:
             lost.append(frame)
@@ -187,27 +192,25 @@ def test_without_a_response_it_starts_anew_with_what_is_not_acknowledged():
 # A lower priority of their own
 
 
-def test_with_a_priority_of_their_own_scheduled_packets_wait_for_the_last_speculative_ones_ack():
+def test_with_a_priority_of_their_own_scheduled_packets_wait_for_the_last_speculative_ones_ack() -> None:
     switch = Switch(40, others=3)
     parameters = {"1rc": {"clock_error_ns": 0, "speculative_priority": 1}, "demand": False}
     link, (qa,) = nics(switch, "sperc+1rc", parameters)
-    switch_of_it = link.hook
     held = []
 
-    def late(now, frame):
+    def late(now: int, frame: bytes) -> bytes | None:
         """Delay what passes in a congested queue of the lower class by 30 us."""
-        found = switch_of_it(now, frame)
+        found = switch(now, frame)
         if found is not None and is_speculative(found):
             held.append(found)
-            link._at(now + 30_000, lambda then: link._arrive_late(then, held.pop(0)))
+            link._at(now + 30_000, lambda then: arrive(then, held.pop(0)))
             return None
         return found
 
-    def arrive(then, frame):
+    def arrive(then: int, frame: bytes) -> None:
         link.nics[1].receive(then, frame)
         link._plan(1)
 
-    link._arrive_late = arrive
     link.hook = late
     qa.post(100_000)
     link.run(400_000)
@@ -222,13 +225,13 @@ def test_with_a_priority_of_their_own_scheduled_packets_wait_for_the_last_specul
 # Weights
 
 
-def test_weights_need_1rc():
+def test_weights_need_1rc() -> None:
     with pytest.raises(ParameterError, match=r"'sperc\+weights': weights needs 1rc; expected sperc\+1rc\+weights"):
         resolve("sperc+weights")
     assert resolve("sperc+weights+1rc").mechanisms.keys() == {"1rc", "weights"}
 
 
-def test_n_is_the_hosts_active_flows_and_rates_go_by_its_inverse():
+def test_n_is_the_hosts_active_flows_and_rates_go_by_its_inverse() -> None:
     """Two flows of the host and one of another on 90 Gb/s: 22.5 each, and 45 for the other."""
     switch = Switch(90, others=1)
     parameters = {**EXACT, "demand": False}
@@ -249,13 +252,13 @@ def test_n_is_the_hosts_active_flows_and_rates_go_by_its_inverse():
     assert_received_in_order(link, 800_000)
 
 
-def test_the_speculative_weight_is_that_of_the_epochs_start_and_numbers_are_shared():
+def test_the_speculative_weight_is_that_of_the_epochs_start_and_numbers_are_shared() -> None:
     """Two flows run; three start in epoch 10, when there are 2, and one in epoch 11, when there are 5."""
     link, qps = nics(protocol="sperc+1rc+weights", parameters={**EXACT, "demand": False}, queue_pairs=6)
     for qp, start_ns in zip(qps, (0, 0, 10 * RTT, 10 * RTT + 100, 10 * RTT + 200, 11 * RTT), strict=True):
         qp.post(2_000_000, start_ns=start_ns)
     link.run(13 * RTT)
-    found = {}
+    found: dict[tuple[int, int], list[int]] = {}
     for _, frame in early(link):
         found.setdefault((speculative(frame)["epoch"], speculative(frame)["weight"]), []).append(
             speculative(frame)["sequence"]
@@ -267,7 +270,7 @@ def test_the_speculative_weight_is_that_of_the_epochs_start_and_numbers_are_shar
             assert values(frame)["speculative_weight"] == (5 if now >= 11 * RTT else 2)
 
 
-def test_without_sharing_each_flow_has_numbers_of_its_own():
+def test_without_sharing_each_flow_has_numbers_of_its_own() -> None:
     parameters = {**EXACT, "weights": {"share": "off"}}
     link, qps = nics(protocol="sperc+1rc+weights", parameters=parameters, queue_pairs=2)
     for qp in qps:
@@ -276,7 +279,7 @@ def test_without_sharing_each_flow_has_numbers_of_its_own():
     assert sorted(speculative(frame)["sequence"] for _, frame in early(link)) == [0, 0, 1, 1, 2, 2]
 
 
-def test_the_demand_is_of_a_unit_of_weight():
+def test_the_demand_is_of_a_unit_of_weight() -> None:
     link, qps = nics(protocol="sperc+1rc+weights", parameters=EXACT, queue_pairs=3)
     for qp in qps:
         qp.post(10_000)
@@ -303,7 +306,15 @@ STATES = st.builds(Record, WORDS, WORDS, st.integers(0, 2), st.integers(0, 1))
     interval_ns=WORDS,
     passed=st.integers(0, 6),
 )
-def test_control_packets_are_as_they_are_declared(made, leaving, epoch, weights, source_qp, interval_ns, passed):
+def test_control_packets_are_as_they_are_declared(
+    made: list[Record],
+    leaving: bool,
+    epoch: int,
+    weights: tuple[int, int, int],
+    source_qp: int,
+    interval_ns: int,
+    passed: int,
+) -> None:
     old, new, spec = weights
     body = control_body(made, leaving, epoch, old, new, spec, source_qp, interval_ns)
     packed = [{"b": r.b, "x": r.x, "state": r.state, "ignore": r.ignore} for r in made]

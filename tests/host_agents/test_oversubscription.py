@@ -1,5 +1,7 @@
 """RCCC's control of over-subscription step by step: what trims and marks do to what a NIC draws."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from host_agents.cc.oversubscription import Oversubscription
 from host_agents.cc.rccc import RcccParameters
 from host_agents.pull_pacer import pull_pacer
 from host_agents.timers import NEVER
+from tests.host_agents.narrow import replace_method
 
 BASE_NS = 12_000
 RATIO = 4
@@ -18,17 +21,17 @@ FLOOR = 0.9 / RATIO
 class Rig:
     """One NIC's controller; `interval` says what came in the next one, and ends it."""
 
-    def __init__(self, ratio=RATIO, **others):
+    def __init__(self, ratio: float = RATIO, **others: Any) -> None:
         self.host = Host(seed=3)
         path = Path(100e9, BASE_NS, 4096, 4160, 80)
         self.pacer = pull_pacer(self.host, path)
-        self.drawn = []
-        self.pacer.set_rate = self.drawn.append
+        self.drawn: list[float] = []
+        replace_method(self.pacer, "set_rate", self.drawn.append)
         self.control = Oversubscription(self.host, path, self.pacer, RcccParameters(oversubscription=ratio, **others))
         self.now_ns = 0
         self.interval_ns = (1.5 * BASE_NS, 0.25)  # mean, and random part of it
 
-    def interval(self, whole=0, marked=0, trimmed=0, last_hop=0):
+    def interval(self, whole: int = 0, marked: int = 0, trimmed: int = 0, last_hop: int = 0) -> float:
         for number in range(whole):
             self.control.on_data(self.now_ns, number < marked)
         for number in range(trimmed + last_hop):
@@ -41,26 +44,26 @@ class Rig:
         return self.control.rate
 
 
-def test_trims_before_the_last_hop_take_their_share_of_what_came():
+def test_trims_before_the_last_hop_take_their_share_of_what_came() -> None:
     rig = Rig()
     assert rig.interval(whole=80, trimmed=20) == pytest.approx(0.8)
     assert rig.interval(whole=90, trimmed=10) == pytest.approx(0.7)
 
 
-def test_trims_at_the_last_hop_do_not_count_but_for_what_came():
+def test_trims_at_the_last_hop_do_not_count_but_for_what_came() -> None:
     rig = Rig()
     assert rig.interval(whole=50, last_hop=50) == 1.0
     assert rig.interval(whole=40, trimmed=10, last_hop=50) == pytest.approx(0.9)
 
 
-def test_a_mean_share_of_marks_above_the_target_shrinks_the_rate():
+def test_a_mean_share_of_marks_above_the_target_shrinks_the_rate() -> None:
     rig = Rig()
     assert rig.interval(whole=10, marked=6) == 1.0  # a mean of 0.3: not above it
     assert rig.interval(whole=10, marked=9, trimmed=0) == pytest.approx(1 - 0.5 * (0.6 - 0.3))
     assert rig.control.marked_share == pytest.approx(0.6)
 
 
-def test_it_grows_by_1_percent_and_faster_while_nothing_is_marked():
+def test_it_grows_by_1_percent_and_faster_while_nothing_is_marked() -> None:
     rig = Rig()
     rig.interval(whole=50, trimmed=50)
     rates = [rig.interval(whole=100) for _ in range(4)]
@@ -71,13 +74,13 @@ def test_it_grows_by_1_percent_and_faster_while_nothing_is_marked():
     assert rig.interval(whole=100) == pytest.approx(0.89)
 
 
-def test_it_never_draws_less_than_nine_tenths_of_a_hosts_share():
+def test_it_never_draws_less_than_nine_tenths_of_a_hosts_share() -> None:
     rig = Rig()
     assert rig.interval(trimmed=100) == FLOOR
     assert Rig(ratio=1000).interval(trimmed=100) == 0.01
 
 
-def test_without_traffic_it_recovers_and_then_rests():
+def test_without_traffic_it_recovers_and_then_rests() -> None:
     rig = Rig()
     rig.interval(trimmed=100)
     for _ in range(20):
@@ -97,7 +100,7 @@ def test_without_traffic_it_recovers_and_then_rests():
         max_size=30,
     )
 )
-def test_what_is_drawn_stays_within_bounds_and_the_pacer_is_told(intervals):
+def test_what_is_drawn_stays_within_bounds_and_the_pacer_is_told(intervals: list[tuple[int, int, int, int]]) -> None:
     rig = Rig()
     for whole, marked, trimmed, last_hop in intervals:
         if whole + trimmed + last_hop > 0:
@@ -118,14 +121,16 @@ def test_what_is_drawn_stays_within_bounds_and_the_pacer_is_told(intervals):
         ({"least_uplink_share": 0.0}, [(0, 0, 100)], 0.01),
     ],
 )
-def test_each_constant_is_a_parameter(parameters, intervals, rate):
+def test_each_constant_is_a_parameter(
+    parameters: dict[str, float], intervals: list[tuple[int, int, int]], rate: float
+) -> None:
     rig = Rig(**{f"oversubscription_{name}": value for name, value in parameters.items()})
     for whole, marked, trimmed in intervals:
         found = rig.interval(whole, marked, trimmed)
     assert found == pytest.approx(rate)
 
 
-def test_intervals_and_their_random_part_are_parameters():
+def test_intervals_and_their_random_part_are_parameters() -> None:
     rig = Rig(oversubscription_interval_base_rtts=3.0, oversubscription_spread=0.0)
     rig.interval_ns = (3.0 * BASE_NS, 0.0)
     assert rig.interval(whole=10) == 1.0

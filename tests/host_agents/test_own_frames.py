@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -79,7 +80,7 @@ def own(nic: Nic) -> Protocol:
     return Protocol("own", info, nic.protocol.parameters, {})
 
 
-def talkers(**config: object) -> tuple[Nic, Nic, QueuePair]:
+def talkers(**config: Any) -> tuple[Nic, Nic, QueuePair]:
     a, b = pair(mtu_bytes=MTU, **config)
     qa, _ = connect(a, b, protocol=own(a))
     return a, b, qa

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -58,7 +59,9 @@ def layouts(draw: st.DrawFn) -> tuple[Header, dict[str, int]]:
 
 @settings(deadline=None)
 @given(layouts(), st.integers(0, 70), st.binary(max_size=9))
-def test_any_layout_is_decoded_as_it_was_encoded(layout, offset, after):
+def test_any_layout_is_decoded_as_it_was_encoded(
+    layout: tuple[Header, dict[str, int]], offset: int, after: bytes
+) -> None:
     header, values = layout
     encoded = header.encode(values)
     bits = "".join(f"{values[field.name]:0{field.bits}b}" for field in header.fields)
@@ -68,12 +71,12 @@ def test_any_layout_is_decoded_as_it_was_encoded(layout, offset, after):
     assert {name: header.get(name, frame, offset) for name in values} == values
 
 
-def test_every_byte_of_the_transports_headers():
+def test_every_byte_of_the_transports_headers() -> None:
     record = {"link_rate_code": 10, "timestamp_ns": 0x123456, "tx_units": 0x789AB, "queue_cells": 0xCDEF}
     shim = headers.WITH_INT.encode([record, {}], path_id=0x5A5)
     assert shim.hex() == "25a5" + "a123456789abcdef" + "00" * 8
     values = {"first_missing_psn": 0x040506, "map_psn": 0x070809, "map": 0x0A << 56 | 0xB}
-    sack = headers.SACK.encode(syndrome=0x1F, msn=0x010203, **values)
+    sack = headers.SACK.encode((), syndrome=0x1F, msn=0x010203, **values)
     assert sack.hex() == "1f010203" + "040506" + "070809" + "0a0000000000000b"
     bth = headers.BTH.encode({"opcode": 0xE8, "pad_count": 1, "becn": 1, "dest_qp": 7, "ack_request": 1, "psn": 9})
     assert bth.hex() == "e810ffff4000000780000009"
@@ -81,7 +84,7 @@ def test_every_byte_of_the_transports_headers():
     assert headers.NACK.encode() == headers.TRIMMED.encode() == b""
 
 
-def test_records_are_counted_and_filled_up():
+def test_records_are_counted_and_filled_up() -> None:
     items = [{"state": 2, "x": 7}, {"b": 1, "state": 0, "x": 0xFFFFFFF}, {"x": 1}]
     body = LISTED.encode(items, group=0xABC, mark=9)
     assert len(body) == 2 + 18 + 2 + 1
@@ -94,14 +97,14 @@ def test_records_are_counted_and_filled_up():
 
 
 @given(st.integers(0, 22))
-def test_what_is_cut_off_does_not_fit(length):
+def test_what_is_cut_off_does_not_fit(length: int) -> None:
     frame = bytes(54) + LISTED.encode([{}, {}, {}], group=1, mark=2)[:length]
     assert not LISTED.fits(frame, 54)
     with pytest.raises(PacketError, match=r"listed: .* bytes after the BTH are too few"):
         LISTED.decode(frame, 54)
 
 
-def test_a_fixed_number_of_records():
+def test_a_fixed_number_of_records() -> None:
     body = EIGHT.encode([{"b": 3, "ignore": 0}], leaving=1, epoch=13)
     assert len(body) == EIGHT.size_bytes == 3 + 8 * 5
     assert EIGHT.decode_records(body, 0) == [
@@ -112,7 +115,7 @@ def test_a_fixed_number_of_records():
         EIGHT.encode([{}] * 9)
 
 
-def test_a_limit_on_the_records():
+def test_a_limit_on_the_records() -> None:
     limited = Packet(
         "limited", 0xEC, (Header("n", (Field("count", 8),)), Records(headers.INT_RECORD, "count", limit=2))
     )
@@ -122,7 +125,7 @@ def test_a_limit_on_the_records():
         limited.encode([{}] * 3)
 
 
-def test_a_header_between_bth_and_what_data_packets_carry():
+def test_a_header_between_bth_and_what_data_packets_carry() -> None:
     speculative = Packet("speculative", 0xF0, (Header("spec", (Field("epoch", 16),)),), opcodes=6, wraps=True)
     run = Opcodes({"the transport": headers.TRANSPORT, "mine": (speculative,)})
     assert [run.find(opcode) for opcode in (0xEF, 0xF0, 0xF5, 0xF6)] == [None, speculative, speculative, None]
@@ -148,14 +151,14 @@ def test_a_header_between_bth_and_what_data_packets_carry():
         (lambda: headers.NACK.encode([{}]), "packet NACK: it has no records"),
     ],
 )
-def test_mistakes(declare, message):
+def test_mistakes(declare: Callable[[], object], message: str) -> None:
     with pytest.raises(PacketError) as caught:
         declare()
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
 
-def test_a_reply_goes_to_the_other_side():
+def test_a_reply_goes_to_the_other_side() -> None:
     frame = bytes(54) + EIGHT.encode()
     assert EIGHT.side(frame, 54) == TO_NOTIFICATION_POINT
     assert EIGHT.side(bytes(54) + EIGHT.encode(response=1), 54) == TO_REACTION_POINT
@@ -166,7 +169,7 @@ def test_a_reply_goes_to_the_other_side():
 
 @pytest.mark.parametrize("value", [0, 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("bits", [63, 64])
-def test_the_longest_fields_that_one_read_gets(bits, value):
+def test_the_longest_fields_that_one_read_gets(bits: int, value: int) -> None:
     rest = (Field("rest", 64 - bits),) if bits < 64 else ()
     header = Header("long", (*rest, Field("value", bits)))
     value %= 2**bits
@@ -179,7 +182,7 @@ def clashing(name: str, *packets: Packet) -> ProtocolInfo:
     return dataclasses.replace(protocols()["dctcp"], name=name, packets=packets)
 
 
-def test_an_opcode_is_unique_within_a_run_only(monkeypatch):
+def test_an_opcode_is_unique_within_a_run_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """`mine` takes the opcode of ACCurate's packet: alone it may, beside ACCurate it may not."""
     known = {**protocols(), "mine": clashing("mine", Packet("probe", 0xE8, to=TO_REACTION_POINT))}
     monkeypatch.setattr("host_agents.registry._protocols", known)
@@ -198,7 +201,9 @@ def test_an_opcode_is_unique_within_a_run_only(monkeypatch):
         (0xC3, "packet 'probe' of mine: opcode 0xc3; expected 0xe0 to 0xff"),
     ],
 )
-def test_a_protocol_cannot_take_what_is_the_transports(opcode, message, monkeypatch):
+def test_a_protocol_cannot_take_what_is_the_transports(
+    opcode: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     known = {**protocols(), "mine": clashing("mine", Packet("probe", opcode))}
     monkeypatch.setattr("host_agents.registry._protocols", known)
     with pytest.raises(PacketError) as caught:
@@ -206,7 +211,7 @@ def test_a_protocol_cannot_take_what_is_the_transports(opcode, message, monkeypa
     assert str(caught.value) == message
 
 
-def test_the_nic_counts_a_packet_that_is_cut_off_as_malformed():
+def test_the_nic_counts_a_packet_that_is_cut_off_as_malformed() -> None:
     a, b = pair("accurate")
     qa, _ = connect(a, b)
     frame = qa.frames.control_frame(0xE8, bytes(11))
@@ -215,7 +220,7 @@ def test_the_nic_counts_a_packet_that_is_cut_off_as_malformed():
     assert b.next_frame(0) is None
 
 
-def test_a_catalog_lists_packets_that_want_the_same_opcode_and_knows_the_last():
+def test_a_catalog_lists_packets_that_want_the_same_opcode_and_knows_the_last() -> None:
     first, second, listed = Packet("first", 0xE8), Packet("second", 0xE8), Packet("listed", 0xE4)
     catalog = Opcodes({"mine": (first,), "yours": (second, listed)}, catalog=True)
     assert catalog.all() == [listed, first, second]

@@ -1,6 +1,7 @@
 """Properties of every registered protocol, with and without its mechanisms."""
 
 import itertools
+from collections.abc import Iterator
 
 import pytest
 
@@ -8,7 +9,7 @@ from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents.registry import mechanisms, protocols
 
 
-def all_names():
+def all_names() -> Iterator[str]:
     known = mechanisms()
     for name, info in protocols().items():
         for count in range(len(info.mechanisms) + 1):
@@ -26,7 +27,7 @@ NAMES = list(all_names())
     # Datagrams that are lost stay lost.
     [(name, way) for name in NAMES if name != "udp" for way in protocols()[name.split("+")[0]].reliabilities],
 )
-def test_moves_every_byte_over_a_bad_link(name, reliability):
+def test_moves_every_byte_over_a_bad_link(name: str, reliability: str) -> None:
     a, b = pair(name, reliability=reliability, rto_ns=100_000)
     qa, qb = connect(a, b)
     qa.post(200_000)
@@ -40,7 +41,7 @@ def test_moves_every_byte_over_a_bad_link(name, reliability):
 @pytest.mark.parametrize(
     ("name", "scope"), [(name, scope) for name in NAMES for scope in protocols()[name.split("+")[0]].scopes]
 )
-def test_fills_an_empty_link_in_every_scope_that_it_has(name, scope):
+def test_fills_an_empty_link_in_every_scope_that_it_has(name: str, scope: str) -> None:
     a, b = pair(name, cc_scope=scope)
     pairs = [connect(a, b, n) for n in (1, 2, 3, 4)]
     for qa, _ in pairs:
@@ -53,7 +54,7 @@ def test_fills_an_empty_link_in_every_scope_that_it_has(name, scope):
 
 # ExpressPass begins with a sixteenth of the credits, and those have a part of the link.
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "expresspass"])
-def test_one_flow_alone_has_the_link_to_itself(name):
+def test_one_flow_alone_has_the_link_to_itself(name: str) -> None:
     a, b = pair(name)
     qa, _ = connect(a, b)
     message = qa.post(1_000_000)

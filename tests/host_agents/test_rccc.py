@@ -5,6 +5,8 @@ A full packet has 1,062 bytes, 4 of which say the pull target.
 """
 
 import itertools
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,10 @@ from hypothesis import strategies as st
 from harness.worlds.link import Trouble, Wire, connect, pair, trimmed
 from host_agents import wire
 from host_agents.cc import rccc
+from host_agents.cc.rccc import Rccc, RcccReceiver
+from host_agents.nic import Nic
+from host_agents.qp import QueuePair
+from tests.host_agents.narrow import due_frame, of_kind, replace_method
 
 PACKET = 1062
 QUANTUM = 256
@@ -22,23 +28,23 @@ PULL_NS = PER_PULL * QUANTUM * 8 / 100 / 0.99
 TIMEOUT_NS = 1_000_000
 
 
-def opcode(frame):
+def opcode(frame: bytes) -> int:
     return frame[wire.BTH]
 
 
-def is_data(frame):
+def is_data(frame: bytes) -> bool:
     return 0xF0 <= opcode(frame) < 0xF8
 
 
-def target(frame):
+def target(frame: bytes) -> int:
     return int.from_bytes(frame[wire.AFTER_BTH : wire.AFTER_BTH + 4], "big")
 
 
-def granted(frame):
+def granted(frame: bytes) -> int:
     return int.from_bytes(frame[wire.AFTER_BTH : wire.AFTER_BTH + 8], "big")
 
 
-def cut(frame):
+def cut(frame: bytes) -> bytes:
     """Return a data frame that a switch has trimmed: the target stays."""
     out = bytearray(trimmed(frame)) + frame[wire.AFTER_BTH : wire.AFTER_BTH + 4]
     for place in (wire.TOTAL_LENGTH, wire.UDP_LENGTH):
@@ -47,18 +53,18 @@ def cut(frame):
     return wire.checksummed(out)
 
 
-def drain(nic, now_ns):
+def drain(nic: Nic, now_ns: int) -> list[bytes]:
     frames = []
     while (frame := nic.next_frame(now_ns)) is not None:
         frames.append(frame)
     return frames
 
 
-def nics(name="rccc", **parameters):
+def nics(name: str = "rccc", **parameters: Any) -> tuple[Nic, Nic]:
     return pair(name, parameters, reliability="selective-repeat", loss_packets=0)
 
 
-def sender(packets, name="rccc", **parameters):
+def sender(packets: int, name: str = "rccc", **parameters: Any) -> tuple[QueuePair, QueuePair, list[bytes], int]:
     """Return a sender that has sent all it may without an answer."""
     a, b = nics(name, **parameters)
     qa, qb = connect(a, b, 5)
@@ -70,25 +76,25 @@ def sender(packets, name="rccc", **parameters):
     return qa, qb, frames, now
 
 
-def pull(qb, quanta):
+def pull(qb: QueuePair, quanta: int) -> bytes:
     return qb.frames.control_frame(rccc.PULL.opcode, rccc.PULL.encode(granted=quanta))
 
 
 class TestSender:
-    def test_speculative_credit_is_one_and_a_half_bdp(self):
+    def test_speculative_credit_is_one_and_a_half_bdp(self) -> None:
         _, _, frames, _ = sender(1000)
         assert all(is_data(frame) for frame in frames)
         assert len(frames) == 142  # 150,016 bytes, the last one overdraws them
 
-    def test_a_short_message_asks_for_nothing_while_its_credit_covers_it(self):
+    def test_a_short_message_asks_for_nothing_while_its_credit_covers_it(self) -> None:
         _, _, frames, _ = sender(2)
         assert [target(frame) for frame in frames] == [-(-(PACKET - 4) // QUANTUM), 0]  # and, speculating, for a packet
 
-    def test_while_it_speculates_it_asks_for_a_packet_at_least(self):
+    def test_while_it_speculates_it_asks_for_a_packet_at_least(self) -> None:
         _, _, frames, _ = sender(50)
         assert target(frames[0]) == -(-PACKET // QUANTUM)
 
-    def test_the_target_is_what_waits_less_the_credit_at_most_the_largest_credit(self):
+    def test_the_target_is_what_waits_less_the_credit_at_most_the_largest_credit(self) -> None:
         """After n packets the credit is down by so many, and as much more is wanted."""
         _, _, frames, _ = sender(1000)
         packet = PACKET - 4  # the reaction point's packet: without the target
@@ -97,12 +103,12 @@ class TestSender:
         assert [target(frame) for frame in frames] == expected
 
     @pytest.mark.parametrize("event", ["ack", "nack", "pull"])
-    def test_the_first_word_from_the_receiver_ends_speculation_for_good(self, event):
+    def test_the_first_word_from_the_receiver_ends_speculation_for_good(self, event: str) -> None:
         a, b = nics()
         qa, qb = connect(a, b, 5)
         qa.post(200_000)
-        data = [a.next_frame(now) for now in range(0, 1000, 100)]
-        point = qa.reaction_point
+        data = [due_frame(a, now) for now in range(0, 1000, 100)]
+        point = of_kind(qa.reaction_point, Rccc)
         assert point.credit_bytes == MOST * QUANTUM - 10 * PACKET
         if event == "pull":
             a.receive(1000, pull(qb, 3))
@@ -113,43 +119,43 @@ class TestSender:
         assert not point.speculating
         assert point.credit_bytes == (3 * QUANTUM if event == "pull" else 0)
 
-    def test_credit_that_was_overdrawn_stays_so(self):
+    def test_credit_that_was_overdrawn_stays_so(self) -> None:
         qa, qb, _, now = sender(1000)
         debt = 142 * PACKET - MOST * QUANTUM
-        assert qa.reaction_point.credit_bytes == -debt
+        assert of_kind(qa.reaction_point, Rccc).credit_bytes == -debt
         qa.nic.receive(now, pull(qb, 4))
-        assert qa.reaction_point.credit_bytes == 4 * QUANTUM - debt
+        assert of_kind(qa.reaction_point, Rccc).credit_bytes == 4 * QUANTUM - debt
 
-    def test_pulls_are_cumulative_and_old_ones_are_nothing(self):
+    def test_pulls_are_cumulative_and_old_ones_are_nothing(self) -> None:
         qa, qb, _, now = sender(1000)
         for quanta, expected in ((20, 20), (10, 20), (20, 20), (64, 64)):
             qa.nic.receive(now, pull(qb, quanta))
-            assert qa.reaction_point.pulled_quanta == expected
+            assert of_kind(qa.reaction_point, Rccc).pulled_quanta == expected
 
-    def test_credit_is_at_most_the_largest(self):
+    def test_credit_is_at_most_the_largest(self) -> None:
         qa, qb, _, now = sender(1000)
         qa.nic.receive(now, pull(qb, 4 * MOST))
-        assert qa.reaction_point.credit_bytes == MOST * QUANTUM
+        assert of_kind(qa.reaction_point, Rccc).credit_bytes == MOST * QUANTUM
 
-    def test_a_pull_beyond_all_that_can_be_is_refused(self):
+    def test_a_pull_beyond_all_that_can_be_is_refused(self) -> None:
         qa, qb, _, now = sender(1000)
-        before = qa.reaction_point.credit_bytes
+        before = of_kind(qa.reaction_point, Rccc).credit_bytes
         qa.nic.receive(now, pull(qb, (MOST * QUANTUM + 8 * now * 100 // 8) // QUANTUM + 1))
-        assert (qa.nic.stats.malformed, qa.reaction_point.credit_bytes) == (1, before)
+        assert (qa.nic.stats.malformed, of_kind(qa.reaction_point, Rccc).credit_bytes) == (1, before)
         qa.nic.receive(now, pull(qb, (MOST * QUANTUM + 8 * now * 100 // 8) // QUANTUM))
         assert qa.nic.stats.malformed == 1
 
-    def test_senders_of_one_nic_share_what_they_ask_for(self):
+    def test_senders_of_one_nic_share_what_they_ask_for(self) -> None:
         """A half each, once both have data that waits for the link."""
         a, b = nics()
         pairs = [connect(a, b, n) for n in (1, 2)]
         for qa, _ in pairs:
             qa.post(500_000)
-        frames = [a.next_frame(now) for now in range(0, 10_000, 85)]
+        frames = [due_frame(a, now) for now in range(0, 10_000, 85)]
         alone = sender(500)[2]
         assert target(frames[60]) == pytest.approx(target(alone[30]) / 2, abs=2)
 
-    def test_after_a_time_out_without_credit_it_sends_its_target_alone(self):
+    def test_after_a_time_out_without_credit_it_sends_its_target_alone(self) -> None:
         qa, _, frames, _ = sender(1000)
         sent = drain(qa.nic, TIMEOUT_NS + 4_000)
         assert [opcode(frame) for frame in sent] == [rccc.RTS.opcode]
@@ -157,7 +163,7 @@ class TestSender:
         assert wire.wire_bytes(sent[0]) == 62
 
     @pytest.mark.parametrize(("base_rtts", "number"), [(1.0, 1), (0.0, 2)])
-    def test_a_new_message_without_credit_asks_at_once_and_not_again_soon(self, base_rtts, number):
+    def test_a_new_message_without_credit_asks_at_once_and_not_again_soon(self, base_rtts: float, number: int) -> None:
         qa, _, _, now = sender(1000, request_base_rtts=base_rtts)
         sent = []
         for at in (now, now + 1_000):
@@ -166,7 +172,7 @@ class TestSender:
         assert [opcode(frame) for frame in sent] == number * [rccc.RTS.opcode]
 
 
-def requests(demands, **parameters):
+def requests(demands: Sequence[int], **parameters: Any) -> tuple[Nic, Nic]:
     """Return a receiver whose senders, one a queue pair, have asked for that many quanta at 0."""
     a, b = nics(**parameters)
     for n, quanta in enumerate(demands, start=1):
@@ -175,11 +181,11 @@ def requests(demands, **parameters):
     return a, b
 
 
-def request(qa, quanta):
+def request(qa: QueuePair, quanta: int) -> bytes:
     return qa.frames.control_frame(rccc.RTS.opcode, rccc.RTS.encode(target=quanta))
 
 
-def pulls(nic, until_ns):
+def pulls(nic: Nic, until_ns: int) -> list[tuple[int, int, int]]:
     """(time, queue pair, quanta granted so far) of the pulls that the receiver sends."""
     found = []
     now = nic.now_ns
@@ -193,20 +199,20 @@ def pulls(nic, until_ns):
 
 
 class TestReceiver:
-    def test_64_quanta_a_pull_at_99_percent_of_the_line_rate(self):
+    def test_64_quanta_a_pull_at_99_percent_of_the_line_rate(self) -> None:
         _, b = requests([500])
         found = pulls(b, int(7.5 * PULL_NS))
         assert [quanta for _, _, quanta in found[:8]] == [64, 128, 192, 256, 320, 384, 448, 500]
         gaps = [later[0] - earlier[0] for earlier, later in itertools.pairwise(found)]
         assert all(gap == pytest.approx(PULL_NS, abs=1) for gap in gaps[:7])
 
-    def test_a_smaller_grant_takes_less_time(self):
+    def test_a_smaller_grant_takes_less_time(self) -> None:
         _, b = requests([10, 500])
         found = pulls(b, 2_000)
         assert [(qpn, quanta) for _, qpn, quanta in found[:2]] == [(1, 10), (2, 64)]
         assert found[1][0] - found[0][0] == pytest.approx(10 / 64 * PULL_NS, abs=1)
 
-    def test_where_the_network_is_over_subscribed_what_is_trimmed_on_its_way_slows_it_down(self):
+    def test_where_the_network_is_over_subscribed_what_is_trimmed_on_its_way_slows_it_down(self) -> None:
         """The controller looks between 0.75 and 1.25 times one and a half base RTTs, at 9 to 15 us."""
         _, b = requests([586], oversubscription=4)
         qb = b.queue_pairs[1]
@@ -223,12 +229,12 @@ class TestReceiver:
         assert 9_000 - PULL_NS <= found[slow] <= 15_000 + PULL_NS
         assert gaps[slow] == pytest.approx(2 * PULL_NS, abs=1)
 
-    def test_round_robin(self):
+    def test_round_robin(self) -> None:
         _, b = requests([200, 200, 100])
         found = pulls(b, int(8 * PULL_NS))
         assert [qpn for _, qpn, _ in found[:8]] == [1, 1, 2, 3, 1, 2, 3, 1]  # the first was alone
 
-    def test_when_nobody_is_owed_those_served_go_on_up_to_the_largest_credit(self):
+    def test_when_nobody_is_owed_those_served_go_on_up_to_the_largest_credit(self) -> None:
         _, b = requests([100])
         found = pulls(b, 100_000)
         quanta = [quanta for _, _, quanta in found]
@@ -236,7 +242,7 @@ class TestReceiver:
         assert MOST <= quanta[-1] - 100 < MOST + PER_PULL
         assert b.next_wakeup_ns() > 100_000
 
-    def test_who_is_owed_goes_before_those_who_are_not(self):
+    def test_who_is_owed_goes_before_those_who_are_not(self) -> None:
         a, b = requests([10])
         pulls(b, 3_000)
         qa, _ = connect(a, b, 2)
@@ -244,47 +250,49 @@ class TestReceiver:
         found = pulls(b, 3_000 + int(5 * PULL_NS))
         assert [qpn for _, qpn, _ in found[:4]] == [2, 2, 2, 2]
 
-    def test_one_that_is_owed_again_is_on_the_idle_list_once(self):
+    def test_one_that_is_owed_again_is_on_the_idle_list_once(self) -> None:
         a, b = requests([10])
         qa = a.queue_pairs[1]
         for time_ns in range(2_000, 6_000, 1_000):
             pulls(b, time_ns)
-            b.receive(time_ns, request(qa, b.queue_pairs[1].notification_point.granted_quanta + 1))
+            granted_quanta = of_kind(b.queue_pairs[1].notification_point, RcccReceiver).granted_quanta
+            b.receive(time_ns, request(qa, granted_quanta + 1))
         gaps = [later[0] - earlier[0] for earlier, later in itertools.pairwise(pulls(b, 40_000))]
         assert min(gaps[2:]) >= PULL_NS - 1
 
-    def test_a_trimmed_packet_is_answered_though_nothing_new_is_owed(self):
+    def test_a_trimmed_packet_is_answered_though_nothing_new_is_owed(self) -> None:
         a, b = nics()
         qa, _ = connect(a, b, 5)
         qa.post(1_000)
-        frame = a.next_frame(0)
+        frame = due_frame(a, 0)
         assert target(frame) == 0
         b.receive(100, cut(frame))
         assert pulls(b, 100) == [(100, 5, 0)]
         assert pulls(b, 2_000)[0][0] - 100 == pytest.approx(PULL_NS * 4 / 64, abs=2)  # then the idle list
 
-    def test_a_target_that_no_sender_may_have_is_refused(self):
+    def test_a_target_that_no_sender_may_have_is_refused(self) -> None:
         a, b = nics()
         qa, _ = connect(a, b, 5)
         b.receive(0, request(qa, 2 * MOST))
         assert b.stats.malformed == 1
         assert pulls(b, 10_000) == []
 
-    def test_data_without_a_target_asks_for_nothing(self):
+    def test_data_without_a_target_asks_for_nothing(self) -> None:
         a, b = nics()
         connect(a, b, 5)
         plain, _ = pair(reliability="selective-repeat", loss_packets=0)
         sender_of_plain, _ = connect(plain, pair()[1], 5)
         sender_of_plain.post(1_000)
-        b.receive(0, plain.next_frame(0))
+        b.receive(0, due_frame(plain, 0))
         assert b.queue_pairs[5].stats.bytes_delivered == 1_000
         assert pulls(b, 10_000) == []
 
-    def test_pulls_take_so_many_paths_in_turn(self):
+    def test_pulls_take_so_many_paths_in_turn(self) -> None:
         a, b = nics(pull_entropies=2)
         qa, _ = connect(a, b, 1)
         b.receive(0, request(qa, 500))
-        ports, now = [], 0
+        ports: list[int] = []
+        now = 0
         while len(ports) < 4:
             frame = b.next_frame(now)
             if frame is None:
@@ -293,7 +301,7 @@ class TestReceiver:
                 ports.append(int.from_bytes(frame[34:36], "big"))
         assert ports == [0xC000, 0xC001, 0xC000, 0xC001]
 
-    def test_a_closed_queue_pair_draws_nothing(self):
+    def test_a_closed_queue_pair_draws_nothing(self) -> None:
         _, b = requests([400, 30])
         pulls(b, 500)
         b.close_qp(b.queue_pairs[1])
@@ -301,7 +309,7 @@ class TestReceiver:
         assert pulls(b, 50_000) == []
 
 
-def test_one_flow_is_drawn_at_99_percent_behind_its_speculative_credit():
+def test_one_flow_is_drawn_at_99_percent_behind_its_speculative_credit() -> None:
     a, b = nics()
     qa, _ = connect(a, b)
     message = qa.post(1_000_000)
@@ -310,31 +318,31 @@ def test_one_flow_is_drawn_at_99_percent_behind_its_speculative_credit():
     assert message.completed_ns == pytest.approx(8_000 + (850 / 0.99 + 150) * packet_ns, rel=0.01)
 
 
-def test_with_nscc_both_credit_and_window_are_needed():
+def test_with_nscc_both_credit_and_window_are_needed() -> None:
     _, _, frames, _ = sender(1000, "rccc+nscc", nscc={"first_window_packets": 20.0})
     assert len(frames) == 19  # 20 packets without their targets
 
 
-def test_with_nscc_it_asks_for_a_packet_more_than_the_window():
+def test_with_nscc_it_asks_for_a_packet_more_than_the_window() -> None:
     qa, qb, frames, now = sender(1000, "rccc+nscc", nscc={"first_window_packets": 20.0})
     assert target(frames[-1]) == -(-(PACKET - 4) // QUANTUM)  # it speculates, and its credit covers the window
     qa.nic.receive(now, pull(qb, 1))  # which ends now
     sent = drain(qa.nic, TIMEOUT_NS + 1)
     waiting = next(frame for frame in sent if opcode(frame) == rccc.RTS.opcode)
     window = qa.reaction_point.window_bytes
-    credit = qa.reaction_point.credit_bytes
+    credit = of_kind(qa.reaction_point, Rccc).credit_bytes
     assert target(waiting) == 1 + -(-(int(window) + PACKET - 4 - credit) // QUANTUM)
 
 
 class Ledger:
     """Model of a sender's credit after each step, from what it sends and what pulls say."""
 
-    def __init__(self, qa):
-        self.point = qa.reaction_point
+    def __init__(self, qa: QueuePair) -> None:
+        self.point = of_kind(qa.reaction_point, Rccc)
         self.credit = self.point.credit_bytes
         self.speculating = True
 
-    def heard(self, pulled_before):
+    def heard(self, pulled_before: int) -> None:
         if self.speculating:
             self.speculating = False
             self.credit = min(self.credit, 0)
@@ -342,7 +350,7 @@ class Ledger:
         self.credit = min(self.credit, MOST * QUANTUM)
         assert self.point.credit_bytes == self.credit
 
-    def sent(self, frame):
+    def sent(self, frame: bytes) -> None:
         self.credit -= wire.wire_bytes(frame)
         assert self.point.credit_bytes == self.credit
 
@@ -354,7 +362,7 @@ class Ledger:
     trim=st.sampled_from((0, 2, 7)),
     seed=st.integers(0, 1000),
 )
-def test_credit_granted_is_what_was_used_and_what_is_left(sizes, loss, trim, seed):
+def test_credit_granted_is_what_was_used_and_what_is_left(sizes: list[int], loss: float, trim: int, seed: int) -> None:
     """Step by step, whatever is lost or trimmed; credit covers all but the packet that overdraws it; all arrives."""
     a, b = pair("rccc", reliability="selective-repeat", loss_packets=0, rto_ns=100_000)
     qa, qb = connect(a, b)
@@ -363,22 +371,22 @@ def test_credit_granted_is_what_was_used_and_what_is_left(sizes, loss, trim, see
         qa.post(size)
     count = itertools.count(1)
 
-    def switch(now_ns, frame):
+    def switch(now_ns: int, frame: bytes) -> bytes:
         return cut(frame) if trim and is_data(frame) and next(count) % trim == 0 else frame
 
     link = Wire(a, b, trouble=Trouble(loss=loss, seed=seed), hook=switch)
     receive, next_frame = a.receive, a.next_frame
 
-    def received(now_ns, frame):
-        before = qa.reaction_point.pulled_quanta
+    def received(now_ns: int, frame: bytes) -> None:
+        before = of_kind(qa.reaction_point, Rccc).pulled_quanta
         receive(now_ns, frame)
         if opcode(frame) in (rccc.PULL.opcode, wire.SACK, wire.NACK):
             ledger.heard(before)
 
-    def sending(now_ns):
-        credit = qa.reaction_point.credit_bytes
+    def sending(now_ns: int) -> bytes | None:
+        credit = of_kind(qa.reaction_point, Rccc).credit_bytes
         frame = next_frame(now_ns)
-        if ledger.speculating and not qa.reaction_point.speculating:  # a time-out
+        if ledger.speculating and not of_kind(qa.reaction_point, Rccc).speculating:  # a time-out
             ledger.speculating = False
             ledger.credit = min(ledger.credit, 0)
         if frame is not None and is_data(frame):
@@ -386,18 +394,8 @@ def test_credit_granted_is_what_was_used_and_what_is_left(sizes, loss, trim, see
             ledger.sent(frame)
         return frame
 
-    link.nics = (Spy(a, received, sending), b)
+    replace_method(a, "receive", received)
+    replace_method(a, "next_frame", sending)
     link.run(40_000_000)
     assert qb.stats.bytes_delivered == sum(sizes)
-    assert qa.reaction_point.pulled_quanta <= qb.notification_point.granted_quanta
-
-
-class Spy:
-    """A NIC two of whose calls are watched."""
-
-    def __init__(self, nic, receive, next_frame):
-        self.nic, self.receive, self.next_frame = nic, receive, next_frame
-        self.config = nic.config
-
-    def next_wakeup_ns(self):
-        return self.nic.next_wakeup_ns()
+    assert of_kind(qa.reaction_point, Rccc).pulled_quanta <= of_kind(qb.notification_point, RcccReceiver).granted_quanta

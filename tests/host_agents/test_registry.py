@@ -2,16 +2,25 @@
 
 import math
 from types import NoneType
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 
 from host_agents.config import NicConfig
 from host_agents.errors import HostError, ParameterError, UnknownNameError
-from host_agents.registry import load_balancers, mechanisms, protocols, resolve, resolve_load_balancer
+from host_agents.registry import (
+    LoadBalancerInfo,
+    MechanismInfo,
+    ProtocolInfo,
+    load_balancers,
+    mechanisms,
+    protocols,
+    resolve,
+    resolve_load_balancer,
+)
 
 
-def test_protocols_say_what_they_need():
+def test_protocols_say_what_they_need() -> None:
     known = protocols()
     assert {"none", "hpcc", "dcqcn", "dcqcn-paper"} <= set(known)
     assert (known["hpcc"].program, known["hpcc"].telemetry) == ("int", True)
@@ -20,7 +29,7 @@ def test_protocols_say_what_they_need():
     assert "ecmp" in load_balancers()
 
 
-def test_parameters_have_defaults_and_are_converted():
+def test_parameters_have_defaults_and_are_converted() -> None:
     protocol = resolve("hpcc", {"eta": "0.9", "max_stage": 0})
     assert protocol.resolved() == {
         "eta": 0.9,
@@ -50,14 +59,14 @@ def test_parameters_have_defaults_and_are_converted():
         ("dcqcn", {"clamp_target_rate": "perhaps"}, "dcqcn: parameter clamp_target_rate: input should be a valid bool"),
     ],
 )
-def test_mistakes_name_the_thing_and_what_was_expected(name, parameters, message):
+def test_mistakes_name_the_thing_and_what_was_expected(name: str, parameters: Any, message: str) -> None:
     with pytest.raises((UnknownNameError, ParameterError)) as error:
         resolve(name, parameters)
     assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
 
 
-def test_unknown_load_balancer():
+def test_unknown_load_balancer() -> None:
     with pytest.raises(UnknownNameError, match="unknown load balancer 'spry'; did you mean 'spray'"):
         resolve_load_balancer("spry")
 
@@ -74,21 +83,24 @@ def test_unknown_load_balancer():
         ({"ack_every_packets": 0}, "ack_every_packets 0: expected 1 to"),
     ],
 )
-def test_a_bad_configuration(change, message):
+def test_a_bad_configuration(change: dict[str, str] | dict[str, int], message: str) -> None:
+    config: dict[str, Any] = {"address": "10.0.0.2", "line_rate_bps": 10**9, "base_rtt_ns": 1000, **change}
     with pytest.raises(HostError) as error:
-        NicConfig(**{"address": "10.0.0.2", "line_rate_bps": 10**9, "base_rtt_ns": 1000, **change})
+        NicConfig(**config)
     assert str(error.value).startswith(message)
 
 
-def test_types_of_parameters_are_those_that_compiled_hosts_keep():
+def test_types_of_parameters_are_those_that_compiled_hosts_keep() -> None:
     """Mypyc makes a `type` of every other annotation, a `Literal` for instance, and then refuses all values."""
-    infos = [*protocols().values(), *mechanisms().values(), *load_balancers().values()]
+    infos: list[ProtocolInfo | MechanismInfo | LoadBalancerInfo] = [
+        *protocols().values(), *mechanisms().values(), *load_balancers().values()
+    ]
     kept = {bool, int, float, str, NoneType}
     for info in infos:
         assert {info.name: set(get_type_hints(info.parameters).values()) - kept} == {info.name: set()}
 
 
-def test_a_parameter_with_names_for_values_is_checked():
+def test_a_parameter_with_names_for_values_is_checked() -> None:
     assert resolve("dart", {"share_as": "window"}).parameters.share_as == "window"
     with pytest.raises(ParameterError, match=r"^dart: parameter share_as: input should be 'rate' or 'window'"):
         resolve("dart", {"share_as": "token"})

@@ -1,33 +1,38 @@
 """TCP Reno's window, step by step (RFC 5681)."""
 
+from typing import Any
+
 import pytest
 
 from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents.cc.base import Feedback
+from host_agents.cc.reno import Reno
+from host_agents.qp import QueuePair
+from tests.host_agents.narrow import of_kind
 
 PACKET = 1058
 
 
-def reno(**parameters):
+def reno(**parameters: Any) -> tuple[Reno, QueuePair]:
     a, b = pair("reno", parameters)
     qp, _ = connect(a, b)
-    return qp.reaction_point, qp
+    return of_kind(qp.reaction_point, Reno), qp
 
 
-def ack(rp, acked_bytes=PACKET):
+def ack(rp: Reno, acked_bytes: int = PACKET) -> None:
     feedback = Feedback()
     feedback.acked_bytes = acked_bytes
     rp.on_ack(feedback)
 
 
-def test_slow_start_doubles_in_a_window_of_acks():
+def test_slow_start_doubles_in_a_window_of_acks() -> None:
     rp, _ = reno(initial_window_packets=4.0)
     for _ in range(4):
         ack(rp)
     assert rp.window_bytes == 8 * PACKET
 
 
-def test_congestion_avoidance_adds_a_segment_in_a_window_of_acks():
+def test_congestion_avoidance_adds_a_segment_in_a_window_of_acks() -> None:
     rp, _ = reno(initial_window_packets=16.0)
     rp.on_nack(0, PACKET, False)
     assert rp.window_bytes == rp.ssthresh_bytes == 8 * PACKET
@@ -36,7 +41,7 @@ def test_congestion_avoidance_adds_a_segment_in_a_window_of_acks():
     assert rp.window_bytes == pytest.approx(9 * PACKET, rel=0.01)
 
 
-def test_one_cut_for_all_losses_of_a_window():
+def test_one_cut_for_all_losses_of_a_window() -> None:
     rp, qp = reno(initial_window_packets=16.0)
     qp.post(1_000_000)
     sent = [qp.nic.next_frame(now) for now in range(0, 1600, 100)]
@@ -52,13 +57,13 @@ def test_one_cut_for_all_losses_of_a_window():
     assert rp.window_bytes == 4 * PACKET
 
 
-def lossy_window(scope, sender):
+def lossy_window(scope: str, sender: int) -> list[int]:
     """Losses of five packets of one window of the queue pair `sender` of two; returns its windows, without repeats."""
     a, b = pair("reno", {"initial_window_packets": 40.0}, reliability="selective-repeat", cc_scope=scope)
     qps = [connect(a, b, n)[0] for n in (1, 2)]
     lost = {8, 11, 14, 17, 20}
 
-    def lose(now_ns, frame):
+    def lose(now_ns: int, frame: bytes) -> bytes | None:
         psn = int.from_bytes(frame[51:54], "big")
         if frame[42] < 0x11 and psn in lost:
             lost.remove(psn)
@@ -79,24 +84,24 @@ def lossy_window(scope, sender):
 
 @pytest.mark.parametrize("scope", ["qp", "destination", "pair"])
 @pytest.mark.parametrize("sender", [0, 1])
-def test_five_losses_in_a_window_are_one_cut_whichever_queue_pair_sends(scope, sender):
+def test_five_losses_in_a_window_are_one_cut_whichever_queue_pair_sends(scope: str, sender: int) -> None:
     assert len(lossy_window(scope, sender)) == 1
     assert lossy_window(scope, sender) == lossy_window("qp", 0)
 
 
-def test_a_timeout_leaves_one_segment_and_half_as_threshold():
+def test_a_timeout_leaves_one_segment_and_half_as_threshold() -> None:
     rp, _ = reno(initial_window_packets=16.0)
     rp.on_timeout(0)
     assert (rp.window_bytes, rp.ssthresh_bytes) == (PACKET, 8 * PACKET)
 
 
-def test_the_threshold_is_two_segments_at_least():
+def test_the_threshold_is_two_segments_at_least() -> None:
     rp, _ = reno(initial_window_packets=1.0)
     rp.on_timeout(0)
     assert rp.ssthresh_bytes == 2 * PACKET
 
 
-def test_the_window_is_the_receivers_at_most():
+def test_the_window_is_the_receivers_at_most() -> None:
     rp, _ = reno()
     for _ in range(200):
         ack(rp)
@@ -104,7 +109,7 @@ def test_the_window_is_the_receivers_at_most():
 
 
 @pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
-def test_it_delivers_over_a_lossy_link(reliability):
+def test_it_delivers_over_a_lossy_link(reliability: str) -> None:
     a, b = pair("reno", reliability=reliability, rto_ns=100_000)
     qa, qb = connect(a, b)
     qa.post(300_000)

@@ -4,6 +4,7 @@ Packets have 1058 bytes; the base RTT is 8 us, so a BDP is 94 packets.
 """
 
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,17 +14,21 @@ from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.config import SleekConfig
 from host_agents.errors import ParameterError
+from host_agents.nic import Nic
+from host_agents.selective_repeat import SelectiveRepeatSender
+from host_agents.sleek import Sleek
 from host_agents.timers import NEVER
+from tests.host_agents.narrow import of_kind, replace_method
 
 PACKET = 1058
 BASE_NS = 8_000
 
 
-def psn_of(frame):
+def psn_of(frame: bytes) -> int:
     return int.from_bytes(frame[51:54], "big")
 
 
-def drain(nic, now_ns):
+def drain(nic: Nic, now_ns: int) -> list[bytes]:
     found = []
     while (frame := nic.next_frame(now_ns)) is not None:
         found.append(frame)
@@ -33,18 +38,16 @@ def drain(nic, now_ns):
 class Rig:
     """A sender with a window of so many packets; time goes on by 100 ns a packet."""
 
-    def __init__(self, window=10, packets=200, **config):
-        self.a, self.b = pair(
-            reliability="selective-repeat",
-            **{"loss_packets": 0, "sleek": SleekConfig(windows=1.5), "rto_ns": 1 << 39} | config,
-        )
+    def __init__(self, window: int = 10, packets: int = 200, **config: Any) -> None:
+        defaults: dict[str, Any] = {"loss_packets": 0, "sleek": SleekConfig(windows=1.5), "rto_ns": 1 << 39}
+        self.a, self.b = pair(reliability="selective-repeat", **defaults | config)
         self.qa, self.qb = connect(self.a, self.b)
         self.qa.reaction_point.set_window(window * PACKET)
         self.qa.post(1000 * packets)
         self.now_ns = 0
-        self.frames = {}
+        self.frames: dict[int, bytes] = {}
 
-    def send(self):
+    def send(self) -> list[int]:
         """All that may leave now, by PSN, in order."""
         sent = []
         while (frame := self.a.next_frame(self.now_ns)) is not None:
@@ -53,7 +56,7 @@ class Rig:
             self.now_ns += 100
         return sent
 
-    def arrive(self, *numbers):
+    def arrive(self, *numbers: int) -> None:
         """Deliver these packets, which are acknowledged."""
         for number in numbers:
             self.now_ns += 1
@@ -62,7 +65,7 @@ class Rig:
                 self.a.receive(self.now_ns, answer)
 
 
-def test_a_recovery_begins_when_early_packets_are_worth_one_and_a_half_windows():
+def test_a_recovery_begins_when_early_packets_are_worth_one_and_a_half_windows() -> None:
     rig = Rig()
     assert rig.send() == list(range(10))
     early = 0
@@ -74,7 +77,7 @@ def test_a_recovery_begins_when_early_packets_are_worth_one_and_a_half_windows()
     assert rig.send()[0] == 0
 
 
-def test_five_early_packets_at_least():
+def test_five_early_packets_at_least() -> None:
     rig = Rig(window=2)
     rig.send()
     for early in range(1, 5):
@@ -84,7 +87,7 @@ def test_five_early_packets_at_least():
     assert rig.send()[0] == 0
 
 
-def test_how_many_early_packets_at_least_is_a_parameter():
+def test_how_many_early_packets_at_least_is_a_parameter() -> None:
     rig = Rig(window=2, sleek=SleekConfig(windows=1.5, least_packets=8))
     rig.send()
     for early in range(1, 8):
@@ -94,7 +97,7 @@ def test_how_many_early_packets_at_least_is_a_parameter():
     assert rig.send()[0] == 0
 
 
-def test_what_is_missing_is_sent_again_once_and_though_the_window_is_closed():
+def test_what_is_missing_is_sent_again_once_and_though_the_window_is_closed() -> None:
     rig = Rig()
     rig.send()
     for early in range(2, 15):
@@ -112,7 +115,7 @@ def test_what_is_missing_is_sent_again_once_and_though_the_window_is_closed():
     assert not {0, 1} & set(rig.send())
 
 
-def test_what_left_after_the_packet_that_is_acknowledged_is_not_lost():
+def test_what_left_after_the_packet_that_is_acknowledged_is_not_lost() -> None:
     rig = Rig(window=8, packets=40)
     rig.send()
     for early in range(1, 13):
@@ -125,13 +128,13 @@ def test_what_left_after_the_packet_that_is_acknowledged_is_not_lost():
     assert 13 in rig.send()
 
 
-def test_it_ends_when_all_that_had_been_sent_when_it_began_has_arrived():
+def test_it_ends_when_all_that_had_been_sent_when_it_began_has_arrived() -> None:
     rig = Rig()
     rig.send()
     for early in range(1, 16):
         rig.arrive(early)
         rig.send()
-    sleek = rig.qa.sender._sleek
+    sleek = of_kind(of_kind(rig.qa.sender, SelectiveRepeatSender)._sleek, Sleek)
     limiter = rig.qa.limiter
     assert (sleek.recovering, limiter.recovering) == (True, 1)
     until = sleek._until
@@ -142,7 +145,7 @@ def test_it_ends_when_all_that_had_been_sent_when_it_began_has_arrived():
 
 
 class TestProbes:
-    def probes(self, rig, until_ns):
+    def probes(self, rig: Rig, until_ns: int) -> list[tuple[int, int, bytes]]:
         """Return when probes leave: SENDs without payload of a packet that has arrived."""
         found = []
         while (due := rig.a.next_wakeup_ns()) <= until_ns:
@@ -152,7 +155,7 @@ class TestProbes:
                 found.append((due, psn_of(frame), frame))
         return found
 
-    def test_after_three_base_rtts_and_then_every_five(self):
+    def test_after_three_base_rtts_and_then_every_five(self) -> None:
         rig = Rig()
         rig.send()
         rig.arrive(0, 1)
@@ -163,7 +166,7 @@ class TestProbes:
         times = [at - heard_ns for at, _, _ in found]
         assert times == pytest.approx([3 * BASE_NS, 8 * BASE_NS, 13 * BASE_NS], abs=2)
 
-    def test_after_two_where_nothing_waits_to_be_sent(self):
+    def test_after_two_where_nothing_waits_to_be_sent(self) -> None:
         rig = Rig(packets=5)
         rig.send()
         rig.arrive(0)
@@ -171,13 +174,15 @@ class TestProbes:
         assert first[0] - rig.now_ns == pytest.approx(0, abs=1)
 
     @pytest.mark.parametrize(("rtt_ns", "again"), [(2 * BASE_NS - 1, [1, 2, 3, 4]), (2 * BASE_NS, [])])
-    def test_an_answer_without_much_delay_says_that_what_is_missing_is_lost(self, rtt_ns, again):
+    def test_an_answer_without_much_delay_says_that_what_is_missing_is_lost(
+        self, rtt_ns: int, again: list[int]
+    ) -> None:
         rig = Rig(packets=5)
         rig.send()
         rig.arrive(0)
         ((sent_ns, _, probe),) = self.probes(rig, rig.now_ns + 2 * BASE_NS)
         rtts = []
-        rig.qa.reaction_point.on_ack = lambda feedback: rtts.append(feedback.rtt_ns)
+        replace_method(rig.qa.reaction_point, "on_ack", lambda feedback: rtts.append(feedback.rtt_ns))
         rig.b.receive(sent_ns + 1_000, probe)
         (answer,) = drain(rig.b, sent_ns + 1_000)
         rig.now_ns = sent_ns + rtt_ns
@@ -186,7 +191,7 @@ class TestProbes:
         assert rig.send() == again
 
     @pytest.mark.parametrize(("packets", "times_rtts"), [(200, [1, 5, 9]), (5, [2, 6, 10])])
-    def test_its_times_are_parameters(self, packets, times_rtts):
+    def test_its_times_are_parameters(self, packets: int, times_rtts: list[int]) -> None:
         sleek = SleekConfig(
             windows=1.5, probe_after_base_rtts=1.0, probe_after_end_base_rtts=2.0, probe_again_base_rtts=4.0
         )
@@ -198,11 +203,11 @@ class TestProbes:
         found = self.probes(rig, heard_ns + (times_rtts[-1] + 1) * BASE_NS)
         assert [at - heard_ns for at, _, _ in found] == pytest.approx([n * BASE_NS for n in times_rtts], abs=200)
 
-    def test_one_that_nothing_was_acknowledged_before(self):
+    def test_one_that_nothing_was_acknowledged_before(self) -> None:
         """The time-out comes first; a probe of packet -1 is answered all the same."""
         rig = Rig(packets=5)
         rig.send()
-        rig.qa.sender.send_probe(rig.now_ns)
+        of_kind(rig.qa.sender, SelectiveRepeatSender).send_probe(rig.now_ns)
         (probe,) = drain(rig.a, rig.now_ns)
         assert psn_of(probe) == wire.PSN_MASK
         rig.b.receive(rig.now_ns, probe)
@@ -221,7 +226,9 @@ class TestProbes:
     ack_every_bytes=st.sampled_from([0, 4 * PACKET]),
     seed=st.integers(0, 10**6),
 )
-def test_every_byte_arrives_and_nothing_is_left(sizes, window, loss, reorder, ack_every_bytes, seed):
+def test_every_byte_arrives_and_nothing_is_left(
+    sizes: list[int], window: int, loss: float, reorder: float, ack_every_bytes: int, seed: int
+) -> None:
     rig = Rig(window, 0, rto_ns=200_000, ack_every_bytes=ack_every_bytes)
     qa, qb = rig.qa, rig.qb
     for size in sizes:
@@ -234,7 +241,7 @@ def test_every_byte_arrives_and_nothing_is_left(sizes, window, loss, reorder, ac
     assert rig.a.next_wakeup_ns() == 1 << 61
 
 
-def test_early_packets_are_those_acknowledged_beyond_the_first_missing():
+def test_early_packets_are_those_acknowledged_beyond_the_first_missing() -> None:
     rig = Rig(window=64, packets=64)
     rig.send()
     left = list(range(64))
@@ -250,7 +257,7 @@ def test_early_packets_are_those_acknowledged_beyond_the_first_missing():
 @pytest.mark.parametrize(
     "config", [{"reliability": "go-back-n"}, {"reliability": "selective-repeat", "loss_packets": 3}]
 )
-def test_it_needs_selective_repeat_without_other_detection(config):
+def test_it_needs_selective_repeat_without_other_detection(config: dict[str, str] | dict[str, str | int]) -> None:
     with pytest.raises(ParameterError, match=r"sleek\.windows 1\.5: expected 0, or selective-repeat with"):
         pair(sleek=SleekConfig(windows=1.5), **config)
 
@@ -266,13 +273,13 @@ def test_it_needs_selective_repeat_without_other_detection(config):
         {"probe_clear_base_rtts": 1e9},
     ],
 )
-def test_its_constants_have_ranges(constant):
+def test_its_constants_have_ranges(constant: dict[str, float] | dict[str, int]) -> None:
     (name,) = constant
     with pytest.raises(ParameterError, match=rf"sleek\.{name} .*: expected "):
         SleekConfig(**constant)
 
 
-def test_a_packet_of_expresspass_that_a_probe_found_missing_draws_credits():
+def test_a_packet_of_expresspass_that_a_probe_found_missing_draws_credits() -> None:
     """The last packet is lost when the sender has told its receiver that no more credits are needed."""
     a, b = pair("expresspass", reliability="selective-repeat", loss_packets=0, sleek=SleekConfig(windows=1.5))
     qa, _ = connect(a, b)

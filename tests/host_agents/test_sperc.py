@@ -1,32 +1,38 @@
 """s-PERC's reaction point: when control packets leave, what is in them, and what a response does."""
 
+from typing import Any
+
 import pytest
 
+from harness.worlds.link import Hook, Wire
 from host_agents import wire
 from host_agents.cc import sperc
+from host_agents.cc.sperc import Sperc
 from host_agents.cc.sperc_link import NEW_FLOW, B, E, Link, Record
 from host_agents.errors import ParameterError
+from host_agents.qp import QueuePair
 from host_agents.registry import resolve
+from tests.host_agents.narrow import of_kind
 from tests.host_agents.sperc_rig import GBPS, LINE, RTT, Switch, controls, is_control, nics, records, values
 
 BDP = 100_000  # bytes
 TWENTY_DIGITS = 95 * GBPS >> 7 << 7  # of 95 Gb/s
 
 
-def data(link):
+def data(link: Wire) -> list[int]:
     return [now for now, sender, frame in link.sent if sender == 0 and not is_control(frame)]
 
 
-def setup(hook=None, **parameters):
+def setup(hook: Hook | None = None, **parameters: Any) -> tuple[Wire, QueuePair]:
     link, (qa,) = nics(hook, parameters=parameters)
     return link, qa
 
 
-def own_link(qa):
-    return qa.reaction_point.host.part("s-PERC link", lambda: None)
+def own_link(qa: QueuePair) -> Link:
+    return of_kind(qa.reaction_point.host.part("s-PERC link", lambda: None), Link)
 
 
-def test_every_byte_of_a_control_packet():
+def test_every_byte_of_a_control_packet() -> None:
     body = sperc.CONTROL.encode(
         [{"b": 0x01020304, "x": 0x05060708, "state": B, "ignore": 0}],
         response=1,
@@ -44,7 +50,7 @@ def test_every_byte_of_a_control_packet():
     assert body.hex() == "c0020a0b000300040005" + "0c0d0e111213" + "21222324" + record + ("00" * 8 + "2000") * 7
 
 
-def test_a_flow_of_one_bdp_leaves_at_line_rate_and_is_not_counted():
+def test_a_flow_of_one_bdp_leaves_at_line_rate_and_is_not_counted() -> None:
     link, qa = setup()
     qa.post(BDP)
     link.run(20_000)
@@ -53,7 +59,7 @@ def test_a_flow_of_one_bdp_leaves_at_line_rate_and_is_not_counted():
     assert qa.rate_bps == LINE
 
 
-def test_a_longer_flow_waits_for_its_first_response():
+def test_a_longer_flow_waits_for_its_first_response() -> None:
     """Alone: the NIC's link is the only one, 95 Gb/s. One control packet at a time; the NIC's interval is 632 ns."""
     link, qa = setup(demand=False)
     qa.post(1_000_000)
@@ -68,7 +74,7 @@ def test_a_longer_flow_waits_for_its_first_response():
     assert qa.rate_bps == 1e3 * TWENTY_DIGITS
 
 
-def test_the_rate_is_the_least_allocation():
+def test_the_rate_is_the_least_allocation() -> None:
     """A switch of 40 Gb/s with three flows already there: 10 are left. The NIC's link then counts the flow in E."""
     link, qa = setup(Switch(40, others=3), demand=False)
     qa.post(1_000_000)
@@ -78,7 +84,7 @@ def test_the_rate_is_the_least_allocation():
     assert own_link(qa).num_b == 0
 
 
-def test_the_demand_is_a_record_and_a_flow_that_nothing_else_limits_goes_at_line_rate():
+def test_the_demand_is_a_record_and_a_flow_that_nothing_else_limits_goes_at_line_rate() -> None:
     """50 kB over 8 us: 50 Gb/s, of which a switch with 60 gives all; then the NIC counts 50 of 95, too."""
     link, qa = setup(Switch(60), short_flow_bytes=1)
     qa.post(50_000)
@@ -90,7 +96,7 @@ def test_the_demand_is_a_record_and_a_flow_that_nothing_else_limits_goes_at_line
     assert qa.rate_bps == LINE
 
 
-def test_a_flow_leaves_when_all_is_sent_and_nothing_stays():
+def test_a_flow_leaves_when_all_is_sent_and_nothing_stays() -> None:
     switch = Switch(40)
     link, qa = setup(switch)
     qa.post(200_000)
@@ -103,12 +109,12 @@ def test_a_flow_leaves_when_all_is_sent_and_nothing_stays():
         assert (one.sum_e, one.num_b, one.interval_ns) == (0, 0, 0)
 
 
-def test_the_mean_weight_is_that_of_the_time_for_which_the_flow_is_counted():
+def test_the_mean_weight_is_that_of_the_time_for_which_the_flow_is_counted() -> None:
     link, (qa, qb) = nics(Switch(40), "sperc+1rc+weights", queue_pairs=2)
-    assert qa.reaction_point.mean_weight is None
+    assert of_kind(qa.reaction_point, Sperc).mean_weight is None
     qa.post(200_000)
     link.run(5_000)
-    assert qa.reaction_point.mean_weight == 1
+    assert of_kind(qa.reaction_point, Sperc).mean_weight == 1
     qb.post(100_000)
     link.run(200_000)
     left = {value["source_qp"]: time_ns for time_ns, value in map(valued, controls(link, 0)) if value["leaving"]}
@@ -116,20 +122,21 @@ def test_the_mean_weight_is_that_of_the_time_for_which_the_flow_is_counted():
     assert begin_ns < first_ns < last_ns
     alone_ns, shared_ns = begin_ns + last_ns - first_ns, first_ns - begin_ns
     mean = (alone_ns + shared_ns / 2) / last_ns
-    assert qa.reaction_point.mean_weight == pytest.approx(mean, rel=2e-3)  # control packets wait for frames to end
-    assert qb.reaction_point.mean_weight == 1 / 2
+    # Control packets wait for frames to end.
+    assert of_kind(qa.reaction_point, Sperc).mean_weight == pytest.approx(mean, rel=2e-3)
+    assert of_kind(qb.reaction_point, Sperc).mean_weight == 1 / 2
     qa.post(200_000)
     link.run(201_000)
-    assert qa.reaction_point.mean_weight == 1
+    assert of_kind(qa.reaction_point, Sperc).mean_weight == 1
 
 
-def valued(sent):
+def valued(sent: tuple[int, bytes]) -> tuple[int, dict[str, int]]:
     """Return a frame's time and its values."""
     time_ns, frame = sent
     return time_ns, values(frame)
 
 
-def data_packets(link, after_ns):
+def data_packets(link: Wire, after_ns: int) -> list[tuple[int, int]]:
     """Return when data packets leave, with their PSNs."""
     return [
         (now, wire.psn(frame))
@@ -141,16 +148,16 @@ def data_packets(link, after_ns):
 class Outage:
     """A hook: behind a switch the link is down for a while."""
 
-    def __init__(self, down_ns, up_ns, switch=None):
+    def __init__(self, down_ns: int, up_ns: int, switch: Hook | None = None) -> None:
         self.switch = switch
         self._down = range(down_ns, up_ns)
 
-    def __call__(self, now, frame):
+    def __call__(self, now: int, frame: bytes) -> bytes | None:
         on_its_way = frame if self.switch is None else self.switch(now, frame)
         return None if now in self._down else on_its_way
 
 
-def test_without_a_response_within_four_intervals_it_begins_anew():
+def test_without_a_response_within_four_intervals_it_begins_anew() -> None:
     """When a packet of data has shown that packets arrive. Here an interval is less than the base RTT, which counts."""
     link, qa = setup(Outage(0, 4 * RTT), demand=False)
     qa.post(1_000_000)
@@ -166,7 +173,7 @@ def test_without_a_response_within_four_intervals_it_begins_anew():
     assert qa.rate_bps == 1e3 * TWENTY_DIGITS  # the NIC's link has not counted it twice
 
 
-def test_as_long_as_no_response_comes_one_packet_leaves_in_four_intervals_and_no_control_packet():
+def test_as_long_as_no_response_comes_one_packet_leaves_in_four_intervals_and_no_control_packet() -> None:
     link, qa = setup(Outage(0, 100 * RTT), demand=False, short_flow_bytes=1)
     qa.post(50_000)
     link.run(200 * RTT)
@@ -179,7 +186,7 @@ def test_as_long_as_no_response_comes_one_packet_leaves_in_four_intervals_and_no
 
 @pytest.mark.parametrize("outage_ns", [100_000, 900_000, 5_000_000])
 @pytest.mark.parametrize("protocol", ["sperc", "sperc+1rc", "sperc+1rc+weights"])
-def test_a_flow_whose_links_have_answered_is_counted_once_whatever_is_lost(protocol, outage_ns):
+def test_a_flow_whose_links_have_answered_is_counted_once_whatever_is_lost(protocol: str, outage_ns: int) -> None:
     """Check the switch ahead of the loss, too, where one other flow takes part."""
     outage = Outage(50_000, 50_000 + outage_ns, Switch(40, others=1))
     link, (qa,) = nics(outage, protocol, {"demand": False})
@@ -188,13 +195,13 @@ def test_a_flow_whose_links_have_answered_is_counted_once_whatever_is_lost(proto
     assert qa.rate_bps == 20e9
     link.run(50_000 + outage_ns + 2_000_000)
     assert qa.rate_bps == 20e9
-    assert (outage.switch.link.num_b, outage.switch.link.sum_e) == (2 << 20, 0)
+    assert (of_kind(outage.switch, Switch).link.num_b, of_kind(outage.switch, Switch).link.sum_e) == (2 << 20, 0)
     assert (own_link(qa).num_b, own_link(qa).sum_e) == (0, 20_000_000)
     late = data_packets(link, 50_000 + outage_ns + 1_500_000)
     assert len(late) == pytest.approx(500_000 * 20 / 8 / 1_058, rel=0.05)
 
 
-def test_a_nic_tells_what_its_link_has_of_flows():
+def test_a_nic_tells_what_its_link_has_of_flows() -> None:
     link, qa = setup(demand=False)
     qa.post(300_000)
     link.run(10_000)
@@ -204,7 +211,7 @@ def test_a_nic_tells_what_its_link_has_of_flows():
     assert qa.reaction_point.host.residue() == {}
 
 
-def test_a_control_packet_takes_of_the_nics_link_what_frames_cost_there():
+def test_a_control_packet_takes_of_the_nics_link_what_frames_cost_there() -> None:
     """Check 182 bytes for its 158 with 24 bytes between frames."""
     link, (qa,) = nics(parameters={"demand": False}, frame_overhead_bytes=24)
     qa.post(1_000_000)
@@ -212,23 +219,23 @@ def test_a_control_packet_takes_of_the_nics_link_what_frames_cost_there():
     assert values(controls(link, 0)[0][1])["interval"] == 8 * 182 * 50 // 100 == 728
 
 
-def test_a_flow_that_no_link_has_answered_is_counted_once_too_often_at_most():
+def test_a_flow_that_no_link_has_answered_is_counted_once_too_often_at_most() -> None:
     """The switch ahead of the loss cannot know that it is the same one: its share stays."""
     outage = Outage(0, 3_000_000, Switch(40))
     link, qa = setup(outage, demand=False)
     qa.post(10**8)
     link.run(4_000_000)
-    assert outage.switch.link.num_b == 2 << 20
+    assert of_kind(outage.switch, Switch).link.num_b == 2 << 20
     assert (own_link(qa).num_b, own_link(qa).sum_e) == (0, 20_000_000)
 
 
 @pytest.mark.parametrize("protocol", ["sperc", "sperc+1rc"])
-def test_a_flow_whose_last_response_is_lost_leaves_all_the_same(protocol):
+def test_a_flow_whose_last_response_is_lost_leaves_all_the_same(protocol: str) -> None:
     """Its packets have arrived: nothing is sent to find that out."""
     switch = Switch(40)
-    sent_before = []
+    sent_before: list[int] = []
 
-    def lose(now, frame):
+    def lose(now: int, frame: bytes) -> bytes | None:
         found = switch(now, frame)
         last = is_control(frame) and values(frame)["response"] and qa.reaction_point.traffic.waiting_bytes == 0
         if last:
@@ -245,11 +252,11 @@ def test_a_flow_whose_last_response_is_lost_leaves_all_the_same(protocol):
         assert (one.sum_e, one.num_b, one.interval_ns) == (0, 0, 0)
 
 
-def test_what_a_flow_has_to_send_again_when_it_has_left_is_a_flow_too():
+def test_what_a_flow_has_to_send_again_when_it_has_left_is_a_flow_too() -> None:
     """From some time on its packets are lost, but no control packet: it has sent all, and leaves."""
     switch = Switch(100)
 
-    def lose(now, frame):
+    def lose(now: int, frame: bytes) -> bytes | None:
         return switch(now, frame) if is_control(frame) or not 60_000 < now < 200_000 else None
 
     link, qa = setup(lose, demand=False, short_flow_bytes=20_000)
@@ -263,38 +270,38 @@ def test_what_a_flow_has_to_send_again_when_it_has_left_is_a_flow_too():
         assert (one.sum_e, one.num_b, one.interval_ns) == (0, 0, 0)
 
 
-def test_a_response_that_is_not_awaited_changes_nothing():
+def test_a_response_that_is_not_awaited_changes_nothing() -> None:
     link, qa = setup(demand=False)
     qa.post(1_000_000)
     link.run(5_000)
-    before = (qa.rate_bps, qa.reaction_point.outstanding)
+    before = (qa.rate_bps, of_kind(qa.reaction_point, Sperc).outstanding)
     stale = sperc.CONTROL.encode([{"b": 1, "x": 1, "state": E, "ignore": 0}], response=1, switches_passed=0)
-    frame = qa.frames.control_frame(sperc.CONTROL.opcode, stale, psn=qa.reaction_point.sequence - 1)
+    frame = qa.frames.control_frame(sperc.CONTROL.opcode, stale, psn=of_kind(qa.reaction_point, Sperc).sequence - 1)
     qa.reaction_point.on_control(5_000, sperc.CONTROL.opcode, frame, wire.AFTER_BTH)
-    assert (qa.rate_bps, qa.reaction_point.outstanding) == before
+    assert (qa.rate_bps, of_kind(qa.reaction_point, Sperc).outstanding) == before
 
 
-def test_a_response_over_more_than_six_switches_is_malformed():
+def test_a_response_over_more_than_six_switches_is_malformed() -> None:
     link, qa = setup(demand=False)
     qa.post(1_000_000)
     link.run(1_000)
     body = sperc.CONTROL.encode(response=1, switches_passed=7)
-    frame = qa.frames.control_frame(sperc.CONTROL.opcode, body, psn=qa.reaction_point.sequence)
+    frame = qa.frames.control_frame(sperc.CONTROL.opcode, body, psn=of_kind(qa.reaction_point, Sperc).sequence)
     qa.reaction_point.on_control(1_000, sperc.CONTROL.opcode, frame, wire.AFTER_BTH)
     assert link.nics[0].stats.malformed == 1
-    assert qa.reaction_point.outstanding
+    assert of_kind(qa.reaction_point, Sperc).outstanding
 
 
 @pytest.mark.parametrize("scope", ["destination", "pair"])
-def test_only_queue_pairs_have_rates(scope):
+def test_only_queue_pairs_have_rates(scope: str) -> None:
     with pytest.raises(ParameterError, match="cc_scope"):
         resolve("sperc", {}).scope(scope)
 
 
-def test_the_smallest_rate_is_min_rate():
+def test_the_smallest_rate_is_min_rate() -> None:
     """A link without anything to give: 0 of it would never end."""
 
-    def nothing(now, frame):
+    def nothing(now: int, frame: bytes) -> bytes:
         if is_control(frame) and not values(frame)["response"]:
             given = [{**r, "x": 0, "b": 0, "state": B, "ignore": 1} for r in records(frame)]
             return frame[: wire.AFTER_BTH] + sperc.CONTROL.encode(given, **values(frame)) + frame[-4:]
@@ -311,12 +318,12 @@ def test_the_smallest_rate_is_min_rate():
     [(2**-12, 20, B, 47_500_000), (2**-12, 12, B, 47_500_000), (0.0, 20, E, 64), (2**-12, 10, E, 103_872)],
 )
 def test_of_two_equal_links_the_second_limits_a_flow_unless_rounding_exceeds_the_tolerance(
-    tolerance, digits, state, left
-):
+    tolerance: float, digits: int, state: int, left: int
+) -> None:
     """Else the first flow is counted as limited by its NIC, and the next is offered what rounding has left over."""
     capacity = 95 * GBPS
 
-    def link():
+    def link() -> Link:
         return Link(capacity, round(capacity * tolerance), RTT, 0, digits)
 
     switch = link()

@@ -110,7 +110,7 @@ def test_drawn_tokens_follow_the_watermark() -> None:
 
 
 def test_tokens_are_drawn_from_the_hosts_random_numbers_if_that_is_wanted() -> None:
-    waits = {}
+    waits: dict[tuple[str, int], set[tuple[float, float]]] = {}
     for tokens, seed in (("drawn", 1), ("drawn", 1), ("drawn", 2), ("summed", 1), ("summed", 2)):
         injection = ThreeCpo(ThreeCpoParameters(wm_start=600.0, tokens=tokens), 0.0)
         chance = random.Random(seed)
@@ -281,8 +281,8 @@ def test_parameters_that_contradict_each_other(protocol: str, values: dict[str, 
 
 def test_alpha_and_beta_follow_the_range_unless_they_are_given() -> None:
     found = []
-    for values in ({"wm_min": 400.0}, {"wm_min": 400.0, "beta": 0.25}):
-        watermark = Watermark(ThreeCpoParameters(**values))
+    for parameters in (ThreeCpoParameters(wm_min=400.0), ThreeCpoParameters(wm_min=400.0, beta=0.25)):
+        watermark = Watermark(parameters)
         watermark.on_probe(9000.0, -1.0)
         found.append(watermark.value)
     assert found[0] == pytest.approx(2468 / 2)  # at WM_MAX nothing is held back: FBS is 1

@@ -8,14 +8,14 @@ from host_agents.timers import NEVER, Timer, TimerOwner, TimerQueue
 
 
 class Recorder(TimerOwner):
-    def __init__(self):
-        self.fired = []
+    def __init__(self) -> None:
+        self.fired: list[tuple[int, int]] = []
 
-    def on_timer(self, now_ns, timer):
+    def on_timer(self, now_ns: int, timer: Timer) -> None:
         self.fired.append((now_ns, timer.kind))
 
 
-def test_a_timer_fires_once_at_its_own_time():
+def test_a_timer_fires_once_at_its_own_time() -> None:
     queue, owner = TimerQueue(), Recorder()
     timer = Timer(queue, owner, 7)
     timer.arm(100)
@@ -29,11 +29,11 @@ def test_a_timer_fires_once_at_its_own_time():
     assert len(owner.fired) == 1
 
 
-def test_a_timer_armed_by_another_is_served_in_the_same_call():
+def test_a_timer_armed_by_another_is_served_in_the_same_call() -> None:
     class Chain(TimerOwner):
-        fired = ()
+        fired: tuple[int, ...] = ()
 
-        def on_timer(self, now_ns, timer):
+        def on_timer(self, now_ns: int, timer: Timer) -> None:
             self.fired += (now_ns,)
             if now_ns < 50:
                 timer.arm(now_ns + 10)
@@ -50,10 +50,10 @@ steps = st.lists(st.tuples(st.integers(0, 9), st.one_of(st.none(), st.integers(0
 
 @settings(deadline=None)
 @given(steps)
-def test_any_arming_and_cancelling_is_served_in_order(steps):
+def test_any_arming_and_cancelling_is_served_in_order(steps: list[tuple[int, int | None]]) -> None:
     queue, owner = TimerQueue(), Recorder()
     timers = [Timer(queue, owner, kind) for kind in range(10)]
-    model = {}
+    model: dict[int, tuple[int, int]] = {}
     for turn, (kind, at_ns) in enumerate(steps):
         if at_ns is None:
             timers[kind].cancel()
@@ -69,8 +69,9 @@ def test_any_arming_and_cancelling_is_served_in_order(steps):
 
 @settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), st.integers())))
-def test_fifo_is_a_queue(steps):
-    fifo, model = Fifo(), []
+def test_fifo_is_a_queue(steps: list[int | None]) -> None:
+    fifo: Fifo[int] = Fifo()
+    model: list[int] = []
     for item in steps:
         if item is not None:
             fifo.push(item)
@@ -84,7 +85,7 @@ def test_fifo_is_a_queue(steps):
 
 
 @given(st.lists(st.one_of(st.none(), st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3)), max_size=100))
-def test_rows_are_a_queue(steps):
+def test_rows_are_a_queue(steps: list[tuple[int, int, int] | None]) -> None:
     fifo, model = RowFifo(3), []
     for row in steps:
         if row is not None:

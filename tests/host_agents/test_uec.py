@@ -11,7 +11,7 @@ PAYLOAD = 4086
 LINK_NS = 1_000
 
 
-def derived(rate_gbps, links):
+def derived(rate_gbps: float, links: int) -> dict[str, float]:
     """Return the values of a network by the simulator's symbols, in us and bytes, Kmin and Kmax in packets."""
     rate_bps = rate_gbps * 1e9
     rtt_ns = network_rtt_ns(rate_bps, links, links * LINK_NS, PACKET)
@@ -66,7 +66,7 @@ COLUMNS = {
         (100, 4, "9.3485 116856 29 120350 6 24 7.0114 0.77904 15915.8 477.5 7440 175284 72.768 303.84"),
     ],
 )
-def test_derived_values(rate_gbps, links, row):
+def test_derived_values(rate_gbps: int, links: int, row: str) -> None:
     """Three tiers at four rates, and two tiers, to the last digit of the table but for the rounding of T.
 
     The table has 7440 for alpha D where its own formula gives 7439.4, so this column may be off by one.

@@ -1,8 +1,10 @@
 """Variable AI and sampling frequency: algorithms 1 and 2 line by line, then inside HPCC and Swift."""
 
+from typing import Any
+
 import pytest
 
-from host_agents.cc.base import Feedback, Path
+from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.cc.hpcc import Hpcc, HpccParameters
 from host_agents.cc.sf import SamplingFrequency, SfParameters
 from host_agents.cc.swift import Swift, SwiftParameters
@@ -15,20 +17,20 @@ INCREASE = 50.0
 PATH = Path(100e9, T_NS, 1000, 1058, 80)
 
 
-def variable_ai(**parameters):
+def variable_ai(**parameters: Any) -> VariableAi:
     p = VaiParameters(**parameters)
     return VariableAi(p, p.token_threshold_bytes, p.bytes_per_token)
 
 
 class TestTokens:
-    def test_no_tokens_up_to_the_threshold(self):
+    def test_no_tokens_up_to_the_threshold(self) -> None:
         vai = variable_ai()
         vai.observe(50_000.0, True)
         vai.end_rtt()
         assert (vai.bank, vai.dampener) == (0.0, 0.0)
         assert vai.multiplier(True) == 1.0
 
-    def test_the_worst_congestion_of_an_rtt_mints(self):
+    def test_the_worst_congestion_of_an_rtt_mints(self) -> None:
         vai = variable_ai()
         for queue in (10_000.0, 150_000.0, 20_000.0):
             vai.observe(queue, True)
@@ -38,7 +40,7 @@ class TestTokens:
         vai.end_rtt()  # nothing measured: nothing minted
         assert vai.bank == 150.0
 
-    def test_the_bank_is_capped(self):
+    def test_the_bank_is_capped(self) -> None:
         vai = variable_ai()
         for _ in range(5):
             vai.observe(400_000.0, True)
@@ -46,7 +48,7 @@ class TestTokens:
         assert vai.bank == 1000.0
         assert vai.dampener == 40.0
 
-    def test_tokens_are_spent_only_when_the_reference_moves(self):
+    def test_tokens_are_spent_only_when_the_reference_moves(self) -> None:
         vai = variable_ai()
         vai.bank = 150.0
         assert vai.multiplier(False) == 100.0  # the cap
@@ -57,12 +59,12 @@ class TestTokens:
         assert vai.bank == 0.0
         assert vai.multiplier(True) == 1.0
 
-    def test_the_dampener_divides_what_is_spent(self):
+    def test_the_dampener_divides_what_is_spent(self) -> None:
         vai = variable_ai()
         vai.bank, vai.dampener = 100.0, 24.0
         assert vai.multiplier(False) == 100.0 / (24.0 / 8.0 + 1.0)
 
-    def test_the_dampener_falls_only_with_an_empty_bank(self):
+    def test_the_dampener_falls_only_with_an_empty_bank(self) -> None:
         vai = variable_ai()
         vai.bank, vai.dampener = 1.0, 5.0
         vai.end_rtt()
@@ -79,7 +81,7 @@ class TestTokens:
         assert vai.dampener == 0.0
 
 
-def test_sampling_frequency_counts_acks_between_decreases():
+def test_sampling_frequency_counts_acks_between_decreases() -> None:
     sampling = SamplingFrequency(SfParameters(acks_per_decrease=3))
     assert [sampling.may_update(True, False) for _ in range(7)] == [False, False, True, False, False, True, False]
     assert not sampling.may_update(False, False)  # increases: by the RTT only, but they are ACKs, too
@@ -87,7 +89,7 @@ def test_sampling_frequency_counts_acks_between_decreases():
     assert sampling.may_update(True, True)
 
 
-def test_sampling_frequency_may_also_decrease_when_an_rtt_is_over():
+def test_sampling_frequency_may_also_decrease_when_an_rtt_is_over() -> None:
     sampling = SamplingFrequency(SfParameters(acks_per_decrease=3, at_least_once_an_rtt=True))
     ended = [False, True, False, False, False, False, False]
     assert [sampling.may_update(True, over) for over in ended] == [False, True, False, False, True, False, False]
@@ -96,11 +98,11 @@ def test_sampling_frequency_may_also_decrease_when_an_rtt_is_over():
 class Link:
     """A link whose every ACK shows, over exactly T, the load and the queue asked for."""
 
-    def __init__(self, rp):
+    def __init__(self, rp: ReactionPoint) -> None:
         self.rp = rp
         self.time_ns = self.units = 0
 
-    def ack(self, order, load, queue_cells=0):
+    def ack(self, order: int, load: float, queue_cells: int = 0) -> None:
         self.time_ns += T_NS
         self.units += round(load * BDP / 128)
         word = 10 << 60 | self.time_ns % 2**24 << 36 | self.units % 2**20 << 16 | queue_cells
@@ -111,7 +113,7 @@ class Link:
 
 
 class TestHpcc:
-    def test_the_reference_falls_every_30_acks_and_rises_every_rtt(self):
+    def test_the_reference_falls_every_30_acks_and_rises_every_rtt(self) -> None:
         rp = Hpcc(HpccParameters(), PATH, None, SamplingFrequency(SfParameters()))
         link = Link(rp)
         rp.traffic.sent_packets = 1000  # one RTT from here on
@@ -130,7 +132,7 @@ class TestHpcc:
         assert rp.reference_bytes == pytest.approx(references[-1] + INCREASE)
         assert rp.update_order == 1200
 
-    def test_between_updates_the_window_follows_from_the_reference(self):
+    def test_between_updates_the_window_follows_from_the_reference(self) -> None:
         rp = Hpcc(HpccParameters(), PATH, None, SamplingFrequency(SfParameters()))
         link = Link(rp)
         rp.traffic.sent_packets = 1000
@@ -141,7 +143,7 @@ class TestHpcc:
         assert rp.window_bytes == pytest.approx(first, rel=1e-3)
         assert first == pytest.approx(BDP / 2, rel=2e-3)
 
-    def test_a_long_queue_speeds_up_the_additive_increase(self):
+    def test_a_long_queue_speeds_up_the_additive_increase(self) -> None:
         vai = variable_ai()
         rp = Hpcc(HpccParameters(), PATH, vai)
         link = Link(rp)
@@ -158,7 +160,7 @@ class TestHpcc:
         assert rp.reference_bytes == pytest.approx(BDP / (rp.utilization / 0.95) + tokens * INCREASE)
 
 
-def swift_ack(rp, order, rtt_ns, now_ns=0):
+def swift_ack(rp: ReactionPoint, order: int, rtt_ns: int, now_ns: int = 0) -> None:
     feedback = Feedback()
     feedback.now_ns, feedback.order, feedback.rtt_ns, feedback.hops = now_ns, order, rtt_ns, 1
     feedback.acked_bytes = 1058
@@ -166,7 +168,7 @@ def swift_ack(rp, order, rtt_ns, now_ns=0):
 
 
 class TestSwift:
-    def test_decreases_come_from_the_reference_and_always_add(self):
+    def test_decreases_come_from_the_reference_and_always_add(self) -> None:
         rp = Swift(SwiftParameters(), PATH, None, SamplingFrequency(SfParameters(acks_per_decrease=3)))
         rp.traffic.sent_packets = 1000
         target = 7_000.0  # 5 us and one hop; no flow-based scaling
@@ -184,7 +186,7 @@ class TestSwift:
         swift_ack(rp, 1000, 6_999)  # the RTT is over
         assert rp.reference_bytes == pytest.approx(expected + INCREASE)
 
-    def test_variable_ai_counts_delay_beyond_the_target(self):
+    def test_variable_ai_counts_delay_beyond_the_target(self) -> None:
         p = VaiParameters()
         vai = VariableAi(p, p.token_threshold_ns, p.ns_per_token)
         rp = Swift(SwiftParameters(), PATH, vai)
@@ -197,9 +199,10 @@ class TestSwift:
 
 
 @pytest.mark.parametrize("name", ["hpcc+vai", "hpcc+sf", "hpcc+vai+sf", "swift+vai", "swift+sf", "swift+vai+sf"])
-def test_they_compose_by_name(name):
+def test_they_compose_by_name(name: str) -> None:
     protocol = resolve(name, {"vai": {"ai_cap_tokens": 50}} if "vai" in name else {})
     rp = protocol.reaction_point(PATH)
+    assert isinstance(rp, Hpcc | Swift)
     assert (rp.variable_ai is not None) == ("vai" in name)
     assert (rp.sampling is not None) == ("sf" in name)
     if rp.variable_ai:

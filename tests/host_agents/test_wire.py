@@ -1,5 +1,7 @@
 """Frames against scapy, which reads and writes RoCEv2 on its own."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,11 +11,13 @@ from scapy.layers.l2 import Ether
 
 from harness.worlds.link import connect, pair
 from host_agents import headers, lengths, wire
+from host_agents.nic import Nic
+from tests.host_agents.narrow import due_frame
 
 A, B = wire.parse_address("10.0.0.2"), wire.parse_address("10.1.2.3")
 
 
-def data_frame(payload: int, **options):
+def data_frame(payload: int, **options: Any) -> bytes:
     pad = -payload & 3
     start = wire.header(
         A, B, 0xC123, wire.SEND_MIDDLE, 77, after_bth_bytes=payload + pad, pad_bytes=pad, dscp=24, ecn=2, **options
@@ -21,7 +25,7 @@ def data_frame(payload: int, **options):
     return start + (1 << 31 | 5).to_bytes(4, "big")
 
 
-def test_data_frame_is_read_by_scapy():
+def test_data_frame_is_read_by_scapy() -> None:
     packet = Ether(wire.materialize(data_frame(1000)))
     assert (packet.dst, packet.src) == ("02:00:0a:01:02:03", "02:00:0a:00:00:02")
     assert (packet[IP].src, packet[IP].dst, packet[IP].ttl) == ("10.0.0.2", "10.1.2.3", 64)
@@ -33,14 +37,14 @@ def test_data_frame_is_read_by_scapy():
     assert bytes(bth.payload) == bytes(1000)
 
 
-def test_mac_addresses_may_begin_with_other_bytes():
+def test_mac_addresses_may_begin_with_other_bytes() -> None:
     frame = data_frame(0, mac_prefix=0x0A0C)
     assert Ether(wire.materialize(frame)).dst == "0a:0c:0a:01:02:03"
     assert frame[12:] == data_frame(0)[12:]
 
 
 @pytest.mark.parametrize(("payload", "pad"), [(0, 0), (1, 3), (2, 2), (3, 1), (4, 0), (1001, 3)])
-def test_padding(payload, pad):
+def test_padding(payload: int, pad: int) -> None:
     frame = data_frame(payload)
     assert Ether(wire.materialize(frame))[BTH].padcount == pad
     assert wire.wire_bytes(frame) == 58 + payload + pad
@@ -48,7 +52,7 @@ def test_padding(payload, pad):
 
 @settings(deadline=None)
 @given(st.integers(0, 400), st.integers(0xC000, 0xFFFF), st.integers(0, (1 << 24) - 1), st.booleans())
-def test_icrc_and_ip_checksum_are_scapys(payload, entropy, qpn, becn):
+def test_icrc_and_ip_checksum_are_scapys(payload: int, entropy: int, qpn: int, becn: bool) -> None:
     pad = -payload & 3
     start = wire.header(A, B, entropy, 2, qpn, after_bth_bytes=payload + pad, pad_bytes=pad, becn=becn)
     frame = wire.materialize(start + bytes(4))
@@ -60,7 +64,7 @@ def test_icrc_and_ip_checksum_are_scapys(payload, entropy, qpn, becn):
     assert wire.checksum_holds(frame)
 
 
-def test_icrc_ignores_what_switches_change_and_nothing_else():
+def test_icrc_ignores_what_switches_change_and_nothing_else() -> None:
     frame = wire.materialize(data_frame(100))
     for offset in (wire.TOS, wire.TTL, 24, 25, 40, 41, wire.BECN):
         changed = bytearray(frame)
@@ -72,7 +76,7 @@ def test_icrc_ignores_what_switches_change_and_nothing_else():
         assert not wire.icrc_holds(bytes(changed)), offset
 
 
-def test_ip_checksum_fails_for_any_changed_bit_of_the_header():
+def test_ip_checksum_fails_for_any_changed_bit_of_the_header() -> None:
     frame = data_frame(100)
     for offset in range(14, 34):
         changed = bytearray(frame)
@@ -80,7 +84,7 @@ def test_ip_checksum_fails_for_any_changed_bit_of_the_header():
         assert not wire.checksum_holds(bytes(changed)), offset
 
 
-def replies(a, b, frames):
+def replies(a: Nic, b: Nic, frames: list[bytes]) -> list[bytes]:
     """Return the answers of `b` to `frames` of `a`."""
     for frame in frames:
         b.receive(1000, frame)
@@ -90,11 +94,11 @@ def replies(a, b, frames):
     return out
 
 
-def test_ack_is_read_by_scapy():
+def test_ack_is_read_by_scapy() -> None:
     a, b = pair()
     qa, _ = connect(a, b, 9)
     qa.post(500)
-    (ack,) = replies(a, b, [a.next_frame(0)])
+    (ack,) = replies(a, b, [due_frame(a, 0)])
     packet = Ether(wire.materialize(ack))
     assert (packet[BTH].opcode, packet[BTH].psn, packet[BTH].dqpn, packet[BTH].becn) == (0x11, 0, 9, 0)
     assert (packet[AETH].syndrome, packet[AETH].msn) == (0x1F, 1)
@@ -102,22 +106,22 @@ def test_ack_is_read_by_scapy():
     assert len(wire.materialize(ack)) == wire.wire_bytes(ack) == 62
 
 
-def test_nak_is_read_by_scapy():
+def test_nak_is_read_by_scapy() -> None:
     a, b = pair()
     qa, _ = connect(a, b)
     qa.post(3000)
-    frames = [a.next_frame(t) for t in (0, 100, 200)]
+    frames = [due_frame(a, t) for t in (0, 100, 200)]
     (nak,) = replies(a, b, frames[1:])
     packet = Ether(wire.materialize(nak))
     assert (packet[BTH].opcode, packet[BTH].psn) == (0x11, 0)
     assert (packet[AETH].syndrome, packet[AETH].msn) == (0x60, 0)
 
 
-def test_cnp_is_scapys():
+def test_cnp_is_scapys() -> None:
     a, b = pair("dcqcn")
     qa, _ = connect(a, b, 5)
     qa.post(500)
-    marked = bytearray(a.next_frame(0))
+    marked = bytearray(due_frame(a, 0))
     marked[wire.TOS] |= 3
     marked[24:26] = b"\0\0"
     marked[24:26] = wire.ip_checksum(bytes(marked[14:34])).to_bytes(2, "big")
@@ -129,11 +133,11 @@ def test_cnp_is_scapys():
     assert bytes(packet[BTH])[:-4] == bytes(IP(src="10.0.0.3") / UDP(sport=1, dport=4791) / expected)[28:-4]
 
 
-def test_ack_echoes_entropy_mark_and_shim():
+def test_ack_echoes_entropy_mark_and_shim() -> None:
     a, b = pair("hpcc")
     qa, _ = connect(a, b)
     qa.post(500)
-    frame = a.next_frame(0)
+    frame = due_frame(a, 0)
     assert frame[wire.BTH] == 0xC0 + wire.SEND_ONLY
     assert frame[54:] == b"\0\0"
     assert wire.wire_bytes(frame) == 58 + 2 + 500
@@ -152,7 +156,7 @@ def test_ack_echoes_entropy_mark_and_shim():
     assert wire.wire_bytes(ack) == len(ack) + 4 == 72
 
 
-def test_pause_frame():
+def test_pause_frame() -> None:
     frame = wire.pause_frame(wire.mac_of(A), {3: 0xFFFF, 6: 0})
     assert len(frame) == 60
     assert frame[:6] == bytes.fromhex("0180c2000001")
@@ -163,12 +167,12 @@ def test_pause_frame():
 
 
 @pytest.mark.parametrize("text", ["10.0.0", "10.0.0.256", "10.0.0.x", "", "1.2.3.4.5", "1.2.3.+4"])
-def test_bad_address(text):
+def test_bad_address(text: str) -> None:
     with pytest.raises(ValueError, match="expected an IPv4 address"):
         wire.parse_address(text)
 
 
-def test_offsets_and_sizes_are_those_of_the_declared_headers():
+def test_offsets_and_sizes_are_those_of_the_declared_headers() -> None:
     ip, udp, bth = 14, 34, 42  # where they start
     bits = {
         "ETHERNET_BYTES": headers.ETHERNET.bits,
@@ -210,7 +214,7 @@ def test_offsets_and_sizes_are_those_of_the_declared_headers():
 
 @settings(deadline=None)
 @given(st.integers(0, (1 << 24) - 1), st.integers(0, (1 << 24) - 1))
-def test_queue_pair_and_psn_of_a_frame(qpn, psn):
+def test_queue_pair_and_psn_of_a_frame(qpn: int, psn: int) -> None:
     frame = wire.header(A, B, 7, wire.ACKNOWLEDGE, qpn, after_bth_bytes=4) + psn.to_bytes(4, "big")
     assert (wire.dest_qpn(frame), wire.psn(frame)) == (qpn, psn)
     assert headers.BTH.get("dest_qp", frame, wire.BTH) == qpn
