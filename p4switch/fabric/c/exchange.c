@@ -311,6 +311,7 @@ static void join_notices(net *n)
     n->deadlock |= all.deadlock;
     n->pfc_used |= all.pfc_used;
     n->waiting = all.waiting || (all.settled && all.on_brink);
+    n->behind = all.settled && !n->settled;
     n->on_brink = all.on_brink;
     n->known_ns = min_time(all.known, all.window_end - all.on_brink);
 }

@@ -108,10 +108,11 @@ static bool level(const net *n)
     return n->sides != 2 || n->done[0] == n->done[1];
 }
 
-/* Lets the hosts that are held before `end` go on, at all workers; `here`: some are, here. */
+/* Lets the hosts that are held before `end` go on, at all workers; `here`: some are, here.
+   If the owner settles at one worker, it does so at each: frames of what starts there may arrive at any of them. */
 static void settle_hosts(net *n, uint64_t end, bool here)
 {
-    n->waiting = n->settled = false;
+    n->waiting = n->settled = n->behind = false;
     n->known_ns = min_time(n->done[0], n->brink_ns);
     for (; !n->failed; here = true) {
         if (here) {
@@ -121,6 +122,8 @@ static void settle_hosts(net *n, uint64_t end, bool here)
         if (!meet(n) || !n->waiting)
             break;
     }
+    if (n->behind && !n->failed)
+        n->failed = net_settle(n, end, false) < 0;
     if (n->failed)
         return;
     n->brink_ns = n->on_brink ? end - 1 : TIME_NEVER;

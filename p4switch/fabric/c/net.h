@@ -167,7 +167,8 @@ typedef struct net {
     bool held;
     bool unsettled;      /* ... likewise in the next window */
     bool waiting;        /* the owner at any worker has to settle again after the workers have met */
-    bool settled;        /* the owner here has settled in this window */
+    bool settled;        /* the owner here has settled in this window; ... */
+    bool behind;         /* ... it has not, but that of another worker has */
     bool on_brink;       /* a host is held at the end of the window, for what it did in the last instant */
     uint64_t brink_ns;   /* that instant of the last window, if no worker settled; otherwise never */
     bool finished;       /* the owner here needs no more; the run stops when this is so at all workers */

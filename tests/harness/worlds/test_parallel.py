@@ -179,6 +179,14 @@ def test_flows_that_fail_while_others_follow_are_the_same(workload: dict[str, An
     compare(run, 3, owners=owners, on_start=late_by(1))
 
 
+def test_a_worker_without_starting_hosts_opens_the_ends_of_their_connections() -> None:
+    """Host 0 starts all first flows, and the hosts that receive them have another worker."""
+    run = planned(workload={**TRAINING, "data": 1, "tensor": 1, "pipeline": 2})
+    owners = {name: int(name != "h0-0-2") for name in run.topology.ports}
+    assert VirtualWorld(run, workers=2, owners=owners).run().ended == "done"
+    compare(run, 2, owners=owners)
+
+
 @pytest.mark.parametrize("response_order", ["fifo", "random"])
 def test_collectives_are_the_same(response_order: str) -> None:
     """Switches lose packets; members of a group, and those of a pair, are with different workers."""
