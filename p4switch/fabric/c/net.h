@@ -83,11 +83,12 @@ typedef struct node {
     net_port *port;     /* a host's only one */
     uint32_t index;     /* index among the nodes, ... */
     uint32_t place;     /* ... and among the hosts or the switches */
-    heap events;        /* PFC events of a switch; calls of a host */
+    heap events;        /* PFC events and timers of a switch; calls of a host */
     ready ready;        /* ports of a switch that wait for their links */
     recent_flows recent; /* of a host */
     uint64_t wake_ns, hint_ns; /* for a host: when it wants to be asked; when the wheel will check it */
     uint64_t hold_ns;          /* for a host: time from which nothing happens there until it is moved */
+    uint64_t timer_ns;         /* for a switch: time of the pending EV_TIMER that counts, or TIME_NEVER */
     uint32_t latency_ns;
     tm_switch tm;
     uint8_t arriving;   /* the PFC class of the packet that its pipeline is processing */

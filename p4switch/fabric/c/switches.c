@@ -98,7 +98,7 @@ static void env_set_timer(void *ctx, p4_tick tick)
 {
     node *at = ctx;
     uint64_t time = tick < TIME_NEVER / at->tm.tick_ns ? tick * at->tm.tick_ns : TIME_NEVER;
-    if (time < TIME_NEVER)
+    if (time < at->timer_ns) /* otherwise the pipeline asks again when it is called */
         net_set_timer(at->net, at, time > at->net->now ? time : at->net->now);
 }
 
@@ -152,7 +152,16 @@ static void net_set_timer(net *n, node *at, uint64_t time)
 {
     uint64_t order = n->order++ & UINT32_MAX;
     heap_push(&at->events, (entry){time, (uint64_t)EV_TIMER << 48 | order, NULL});
+    at->timer_ns = time;
     due(n, at, time);
+}
+
+static void timer_event(net *n, node *at)
+{
+    if (n->now < at->timer_ns) /* it was called before, for a request of an earlier time */
+        return;
+    at->timer_ns = TIME_NEVER;
+    p4_switch_timer(at->sw, tm_ticks(&at->tm, n->now));
 }
 
 void net_wake(tm_port *tm)
@@ -283,7 +292,7 @@ static void switch_event(net *n, node *at, const entry *e)
 {
     event_kind kind = (event_kind)(e->rank >> 48);
     if (kind == EV_TIMER)
-        p4_switch_timer(at->sw, tm_ticks(&at->tm, n->now));
+        timer_event(n, at);
     else
         pfc_event(n, net_port_of(at->tm.ports[e->rank >> 32 & TM_MAX_PORT]), kind, e->what);
 }

@@ -126,7 +126,7 @@ node *net_add_node(net *n, p4_switch *sw)
     at->sw = sw;
     at->index = list_add(&n->all, at);
     at->place = list_add(of, at);
-    at->wake_ns = at->hint_ns = at->hold_ns = TIME_NEVER;
+    at->wake_ns = at->hint_ns = at->hold_ns = at->timer_ns = TIME_NEVER;
     at->ready.first = READY_NONE;
     at->tm = (tm_switch){
         .tick_ns = n->tick_ns, .cell_bytes = 80, .alpha = -1, .buffer_bytes = TM_NO_LIMIT, .wake = net_wake,

@@ -71,6 +71,30 @@ def test_timers_of_pipes_count_by_themselves(tmp_path: Path) -> None:
     balance(net)
 
 
+def test_a_timer_costs_the_same_however_often_it_is_written(tmp_path: Path) -> None:
+    def events(writes: int) -> int:
+        made = switch(tmp_path, "tna")
+        net, _ = network(made)
+        for _ in range(writes):
+            configure(made, "tna", 1, trigger=PERIODIC, timer_ns=700)
+        net.run(20 * 700)
+        return net.events
+
+    assert events(50) <= events(1) + 50
+
+
+def test_timers_of_several_pipes_cost_the_sum_of_them(tmp_path: Path) -> None:
+    """Otherwise the number of events would double with each period."""
+    pipes = [switch(tmp_path, "tna") for _ in range(2)]
+    pipes[0].join((pipes[1],), 7)
+    for pipe in pipes:
+        configure(pipe, "tna", 2, trigger=PERIODIC, timer_ns=700)
+    net, sink = network(pipes[0])
+    net.run(16 * 700 + 600)
+    assert len(sink.got) == 2 * 16
+    assert net.events < 20 * len(sink.got)
+
+
 def test_a_packet_test_has_no_time(tmp_path: Path) -> None:
     made = switch(tmp_path, "tna")
     configure(made, "tna", 1, trigger=PERIODIC, timer_ns=1)
