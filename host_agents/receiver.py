@@ -128,11 +128,11 @@ class Receiver(TimerOwner):
             self.answer_waiting()
 
     def answer_waiting(self) -> None:
-        """Acknowledge the waiting packets."""
+        """Acknowledge the packets that wait for an ACK."""
         raise NotImplementedError
 
     def send_ack(self, psn: int, syndrome: int, marked: bool, frame: bytes) -> None:
-        """Send an ACK or NAK for the data packet `frame` and the waiting packets."""
+        """Send an ACK or NAK for the data packet `frame` and all packets that wait for an ACK."""
         self._waits = False
         self.stats.acks_sent += 1
         answering = self._answering
@@ -142,7 +142,7 @@ class Receiver(TimerOwner):
     def send_sack(
         self, psn: int, first_missing_psn: int, map_psn: int, early: i64, marked: bool, frame: bytes
     ) -> None:
-        """Send a selective ACK for the data packet `frame` and the waiting packets."""
+        """Send a selective ACK for the data packet `frame` and all packets that wait for an ACK."""
         self._waits = False
         self.stats.acks_sent += 1
         messages = self.messages

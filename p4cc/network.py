@@ -56,11 +56,12 @@ class CommandError(subprocess.CalledProcessError):
 class Network:
     """Programmed network that exists for the duration of a `with` block.
 
-    Hosts have their addresses, and know those of all others, so that IPv4 programs run on them.
-    Switches run `program`, a name or a P4 file. Its `parameters` determine its entries, as in a
-    scenario. Alternatively `entries` is a function that returns the entries for the view of a
-    switch. Links of up to 1 Gb/s have their rate, in both directions. Faster links are as fast as
-    the machine, with a warning. Link delays are not modelled; use `p4cc.run` for timing.
+    Each host has its IPv4 address and the MAC addresses of all other hosts, so IPv4 programs run
+    on the hosts. Switches run `program`, a name or a P4 file. Its `parameters` determine its
+    entries, as in a scenario. Alternatively `entries` is a function that takes the view of a
+    switch and returns its entries. A link of up to 1 Gb/s has its rate, in both directions. A
+    faster link is only as fast as the machine, and a warning says so. Link delays are not
+    modelled; use `p4cc.run` for timing.
 
     Raises UserError before anything is started, if Mininet cannot be used or arguments are
     contradictory.

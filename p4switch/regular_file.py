@@ -29,8 +29,9 @@ class _Unwaiting(io.FileIO):
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file to read it.
 
-    Some files of /proc appear to be regular and block their readers; here that is an error on reading. Raises UserError
-    for a link, a pipe, a socket, a device, a folder or a missing permission, and OSError.
+    Some files of /proc look like regular files but block their readers. Reading such a file raises BlockingIOError
+    instead of blocking. Opening raises UserError for a link, a pipe, a socket, a device, a folder or a missing
+    permission, and OSError for any other failure.
     """
     try:
         expect_regular(path, path.lstat())  # opening a device may have an effect

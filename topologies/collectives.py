@@ -77,7 +77,7 @@ class CollectiveGroup:
         topology
             Network.
         where
-            What errors begin with.
+            Beginning of error messages.
 
         Raises
         ------
@@ -117,7 +117,7 @@ def trees(topology: Topology, group: CollectiveGroup, where: str = "workload") -
     group
         Group.
     where
-        What errors begin with.
+        Beginning of error messages.
 
     Returns
     -------

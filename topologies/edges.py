@@ -186,7 +186,7 @@ def attributes(where: str, values: Mapping[str, Any]) -> Attributes:
     Parameters
     ----------
     where
-        What errors begin with.
+        Beginning of error messages.
     values
         Values by the names of columns or keys.
 

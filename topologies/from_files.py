@@ -100,7 +100,7 @@ def assembled(kind: str, where: str, network: FileNetwork, parameters: FileTopol
     kind
         Name of the topology.
     where
-        What errors begin with.
+        Beginning of error messages.
     network
         Hosts, switches and links of the file.
     parameters
@@ -114,7 +114,7 @@ def assembled(kind: str, where: str, network: FileNetwork, parameters: FileTopol
     Raises
     ------
     UserError
-        With the line, for what cannot be a network.
+        If the file does not describe a valid network; the message begins with `where`.
     """
     if len(network.hosts) < 2:
         raise UserError(f"{where}: {len(network.hosts)} hosts; expected at least two")

@@ -34,7 +34,7 @@ def red(kmin_bytes: float, kmax_bytes: float, pmax: float, cell_bytes: int) -> A
 
 
 def marking_entries(switch: SwitchView, red_of_port: dict[int, Action]) -> list[Entry]:
-    """Return a default action for the most common thresholds, and entries for other ports and priorities."""
+    """Return the most common thresholds as the default action, and entries for the ports with other thresholds."""
     keys = {port: (action.name, *sorted(action.params.items())) for port, action in red_of_port.items()}
     if not keys:
         return []

@@ -24,7 +24,7 @@ MIN_TRIM_SIZE_BYTES = 54  # Ethernet, IPv4, UDP and BTH: a receiver needs these 
 
 
 class SmallerQueue(Table):
-    """Port of `switch` to `towards`, whose queue and thresholds are scaled by `fraction`."""
+    """Port of `switch` that leads to `towards`. `fraction` scales its queue and thresholds."""
 
     switch: str  # name of the switch that has the port
     towards: str  # name of the node that the port leads to

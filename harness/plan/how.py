@@ -74,7 +74,7 @@ class How:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> How:
-        """Return the options from the output of `asdict`."""
+        """Return the options from a dict that `asdict` made of them."""
         trace = fields.get("trace")
         return cls(**{**fields, "trace": None if trace is None else Tracing(**trace)})
 

@@ -26,7 +26,7 @@ __all__ = ["Classes", "ends", "host", "opened", "read_lines", "read_text", "real
 def read_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number, from 1, and the words of each line while reading.
 
-    Raises UserError for a file that is no text.
+    Raises UserError for a file that is not a text file.
     """
     try:
         yield from foreign_files.read_words(path)

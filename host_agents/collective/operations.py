@@ -12,7 +12,10 @@ class OperationOwner(TimerOwner):
     """Owner of operations, which posts them."""
 
     def on_answered(self, now_ns: int, operation: Operation) -> None:
-        """Handle the answers of all members; for a read, `operation.result` has the lanes."""
+        """Handle the completion of an operation: all members have answered.
+
+        After a read, `operation.result` has the reduced data, encoded as lanes.
+        """
         raise NotImplementedError
 
 

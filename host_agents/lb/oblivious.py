@@ -32,7 +32,7 @@ def check_power_of_two(owner: str, entropies: int) -> None:
 
 
 class Rounds:
-    """Numbers of entropies, from 0 to N - 1, each once in a round of N."""
+    """Endless sequence of entropy numbers. Each round of N has every number from 0 to N - 1 once."""
 
     def __init__(self, entropies: int, draws: Draws) -> None:
         self.entropies = entropies

@@ -99,7 +99,7 @@ def words(text: str) -> list[str]:
 
 
 def first_word(text: str) -> tuple[str, str]:
-    """Return the first of `words`, or nothing, and the rest."""
+    """Return the first word of `text` and the rest. The word is empty if `text` has none."""
     match = re.match(_WORD, text)
     return ("", text) if match is None else (match[0], text[match.end() :].strip())
 

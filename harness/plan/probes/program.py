@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @register("program")
 class ProgramProbe(SwitchProbe):
-    """Probe with a row for each number (`control_plane.program_state.Cell`), except those that were always 0."""
+    """Probe of a program's state: a row for each number (`control_plane.program_state.Cell`) that was not always 0."""
 
     reads: str = "everything"  # "everything", or the names of objects
     name: str = "program_state"  # name of the table

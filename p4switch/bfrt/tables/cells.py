@@ -61,7 +61,7 @@ class Cells(AnyPipe):
         return cell
 
     def find(self, entry: Message, state: State) -> list[Message]:
-        """Return cells."""
+        """Return the cell that the key of `entry` selects, or all cells if it has no key."""
         if entry.is_default_entry:
             self._refuse_default()
         keyed = entry.WhichOneof("value") == "key"

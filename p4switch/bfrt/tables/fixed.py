@@ -102,7 +102,7 @@ class FixedTable(Table):
 
 
 class PathTable(FixedTable):
-    """Table over the cells of a state of the packet path."""
+    """Table whose entries are the cells of one array of the packet path, named by `state`."""
 
     state: ClassVar[str]
 

@@ -252,7 +252,7 @@ class Calls:
         self.copy_out(copies)
 
     def home(self, decl: ast.ActionDecl) -> Frame:
-        """Return the frame in which the body of an action looks up the names around it."""
+        """Return the frame in which the body of an action finds the names that are declared outside of it."""
         if self.low.block is not None and decl in self.low.block.decl.locals:
             return self.low.block.frame
         return self.low.globals

@@ -121,7 +121,7 @@ def _publish_fields(table: Table) -> None:
 
 @EXTERNS.register("DirectLpf")
 class DirectLpf(ExternType):
-    """A filter with a cell for each entry of the table that has it."""
+    """Low-pass filter with one cell for each entry of the table to which it is attached."""
 
     stateful = direct = True
 

@@ -54,9 +54,9 @@ class DigestFunction(ExternFunction):
 
 
 def learn_list(name: str, t: types.Type, data: Value, call: ast.Call, to: Lowering) -> int:
-    """Return the id of a new learn list of `data`, a value of type `t`, with the values that it has at `call`.
+    """Add a learn list of `data`, a value of type `t`, and return the id of the list.
 
-    The list consists of copies, because the target reads its fields later.
+    The list has copies of the values at `call`, because the target reads the fields of the list later.
     """
     copies: list[ir.Expr] = []
     values = to.externs.fields_of(data, call)
