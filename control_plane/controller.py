@@ -336,7 +336,7 @@ def _add_replicas(entry: Message, replicas: Iterable[tuple[int, int]]) -> None:
 
 @dataclass(frozen=True)
 class SwitchSetup:
-    """Compiled program of one or more switches, with what its entries follow from."""
+    """Compiled program of one or more switches, with the parameters that determine its entries."""
 
     program: Program
     parameters: ProgramParameters

@@ -125,8 +125,8 @@ class Step:
 class Assignment:
     """Assignment of a host before a run: its groups, its steps from `start_ns` on, and the contents of its memory.
 
-    Without `contents` packets carry no lanes, at the same lengths. `peers` are the addresses of
-    hosts with unicast operations towards this one; others get no answers.
+    Without `contents`, packets carry no data, but their lengths on the wire stay the same. `peers`
+    are the addresses of the hosts whose unicast operations this host answers.
     """
 
     config: CollectiveConfig

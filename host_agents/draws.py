@@ -15,8 +15,8 @@ _TOGETHER: Final = 32  # numbers
 class Draws:
     """Numbers of `random.Random(seed).random()`, in the same order.
 
-    A call of Python's own class from compiled code takes longer than the rest of the choice of a
-    path.
+    Numbers are drawn many at a time, because a call of `random.Random` from compiled code takes
+    longer than all the rest of choosing a path.
     """
 
     def __init__(self, seed: int) -> None:

@@ -339,8 +339,8 @@ class Nic(Port):
     def may_report(self, frame: bytes) -> bool:
         """Return whether a frame's arrival may complete a message or acknowledge all of one.
 
-        The result is also True if that is not quickly known. It assumes that no frame before it is
-        one.
+        The result is also True if the answer cannot be found quickly. The method assumes that no
+        earlier frame under way does so.
         """
         if len(frame) < wire.AFTER_BTH or (read_i64_be(frame, 12) >> 40) & 0xFFFFFF != 0x080045:
             return False

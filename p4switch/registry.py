@@ -109,7 +109,7 @@ class Registry(Generic[Thing]):
     def all(self) -> dict[str, Thing]:
         """Return everything registered, in order of names.
 
-        Raises UserError as `names`.
+        Raises UserError like `names`.
         """
         self._import_package()
         for point in _installed(self._group, tuple(sys.path)):
@@ -129,7 +129,7 @@ class Registry(Generic[Thing]):
     def get(self, name: str) -> Thing | None:
         """Return the object with that name, if there is one.
 
-        Raises UserError as `names`.
+        Raises UserError like `names`.
         """
         self._import_package()
         if name not in self._things:

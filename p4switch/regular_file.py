@@ -58,7 +58,10 @@ def expect_regular(path: Path, status: os.stat_result) -> None:
 
 
 def read_regular(path: Path, most_bytes: int) -> bytes:
-    """Return the content of a regular file. Raises UserError, also for one with over `most_bytes`, and OSError."""
+    """Return the content of a regular file.
+
+    Raises UserError and OSError like `open_regular`, and UserError for a file of more than `most_bytes`.
+    """
     with open_regular(path) as file:
         size_bytes = os.fstat(file.fileno()).st_size
         content = b"" if size_bytes > most_bytes else file.read(most_bytes + 1)

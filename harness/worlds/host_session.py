@@ -31,9 +31,9 @@ from host_agents.registry import LoadBalancing, Protocol
 class Connect(NamedTuple):
     """Request to open this host's end of a connection by `time_ns`; all ends have its number.
 
-    `members`: the hosts behind the peer's address, where that is a group's. `joins`: the group that this host is in.
-    `priority`: the class of its data; None: the NIC's. `part`: the scenario's group that it is of, which may have a
-    protocol of its own.
+    If the peer is a multicast group, `members` are the hosts of that group. `joins` is the address of a multicast
+    group that this host joins. `priority` is the class of the connection's data; None: the NIC's default. `part` is
+    the scenario's group to which the connection belongs, and which may have its own protocol.
     """
 
     number: int

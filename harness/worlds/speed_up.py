@@ -21,7 +21,7 @@ from harness.worlds.partition import Shares
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of a machine, in seconds."""
+    """Costs of running several workers on one machine, in seconds."""
 
     crossing_s: float  # cost of a frame that crosses, at both workers
     copying_s: float  # cost per byte of the network, paid once

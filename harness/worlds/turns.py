@@ -93,7 +93,7 @@ class Turns:
         self._fabric.hold(host, now_ns + 1)
 
     def hear(self, messages: Iterable[bytes]) -> None:
-        """Take what other workers tell: flows of their hosts, and reports that all sessions process."""
+        """Process the messages of other workers: flows of their hosts, and reports that all sessions process."""
         for data in messages:
             flows, reports = pickle.loads(data)
             for known_ns, host, flow in flows:

@@ -330,9 +330,9 @@ def nowhere(span: int | None) -> Place | None:
 class Program:
     """Program.
 
-    At first it is lowered for no particular target. In a program for a target, the form that the engine and the writer
-    of BMv2 JSON take, headers have only scalar fields, operators are of type `int` and casts truncate results, and
-    nodes in sequence have numbers and names.
+    The compiler first lowers a program for no particular target. The engine and the writer of BMv2 JSON take a program
+    for a target. In this form headers have only scalar fields, operators have the type `int`, casts truncate results,
+    and nodes in sequence have numbers and names.
     """
 
     scalars: dict[str, Type] = field(default_factory=dict)  # fields of the instance "scalars"

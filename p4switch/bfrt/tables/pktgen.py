@@ -25,7 +25,7 @@ _WRITES = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY, _
 
 @TABLE_KINDS.register("PktgenAppCfg")
 class ApplicationTable(PathTable):
-    """Applications, of which every one exists. The action is the trigger."""
+    """Applications of the packet generator, all of which always exist. An entry's action is the trigger."""
 
     state = "$pktgen"
     takes = _WRITES

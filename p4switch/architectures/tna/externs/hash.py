@@ -160,10 +160,11 @@ def _fit(operation: HashGet | ConfigurableHashGet, pipeline: Pipeline) -> None:
 class Hash(ExternType):
     """A hash, which the control plane may configure.
 
-    The cell of one that is `configured` has a CRC (a reflected one with its polynomial reversed), unless the hash is
-    the low bits of the input (`identity`), and the parts of the input. Each of `slices` is a word: from the lowest bits
-    on the first bit in the concatenated fields, that in the new input, the length, and the order that the client gave,
-    of 16 bits each. `algorithm` says by which name a client chose the hash.
+    If a client has set a hash (`configured`), its cell has the algorithm and the parts of the input. The algorithm is
+    a CRC, whose polynomial is stored reversed if the CRC is reflected, or the low bits of the input (`identity`). Each
+    part is one word of `slices` with four numbers of 16 bits, from the lowest bits on: the first bit in the
+    concatenated fields, the first bit in the new input, the length, and the order that the client gave. `algorithm`
+    is the number of the name by which the client chose the hash.
     """
 
     operations = (HashGet, ConfigurableHashGet)
