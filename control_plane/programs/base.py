@@ -163,9 +163,10 @@ class ProgramParameters(Table, ABC):
 
     @property
     def equal_priorities(self) -> tuple[int, ...]:
-        """Priorities (lanes) that packets of a flow change between, that of data first; empty: none.
+        """Priorities (lanes) between which packets of a flow change, starting with that of data.
 
-        They are lossless together, and a port sends their packets in the order of enqueueing.
+        It is empty if packets keep their priority. Either all of these priorities are lossless or
+        none, and a port sends their packets in the order of enqueueing.
         """
         return ()
 

@@ -47,7 +47,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class PortCounter:
-    """Number of each port of switches and hosts, from `Fabric.link_counters`."""
+    """Count at each port of switches and hosts, from `Fabric.link_counters`."""
 
     name: str
     grows: bool = True  # the increase in the interval is recorded instead of the number

@@ -60,7 +60,7 @@ class PartitionedWorld:
         return not self._crew.either(not self._local.finished())
 
     def progress(self) -> tuple[int, int]:
-        """Return what `Session.progress` is."""
+        """Return the progress of the run, as `Session.progress` does."""
         session = self._local.session
         if not session.divided:
             return session.progress

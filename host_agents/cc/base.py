@@ -395,7 +395,7 @@ class ReactionPoint(Point):
         self.traffic = outlet.traffic
 
     def on_start(self, now_ns: int) -> None:
-        """Handle that a queue pair has something to send, after it had nothing."""
+        """Handle the end of an idle period: a queue pair has something to send again."""
 
     def on_incast(self, now_ns: int, outlet: Outlet, sequence: int, number: int, members: tuple[int, ...]) -> None:
         """Handle that a message belongs to an incast; precedes `on_post`.

@@ -151,7 +151,7 @@ def preprocess(
     Parameters
     ----------
     path, include_dirs, defines, arch
-        As of `compile_program`.
+        As for `compile_program`.
 
     Returns
     -------
@@ -239,7 +239,7 @@ def compile_pipelines(
     Parameters
     ----------
     path, include_dirs, defines, arch
-        As of `compile_program`.
+        As for `compile_program`.
 
     Returns
     -------

@@ -114,7 +114,7 @@ def built_in() -> list[str]:
 
 
 def load(name: str) -> Target:
-    """Return a target by its name, or a file's.
+    """Return the target with this name, or the one that a file describes.
 
     Raises UserError.
     """

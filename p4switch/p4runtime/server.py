@@ -28,8 +28,8 @@ class P4RuntimeServer:
     """Serves `device` at `address`. `packet_out` takes the frames that controllers want put into the CPU port.
 
     `address` is HOST:PORT (port 0: any free one, see `port`). There is no TLS: every client that reaches the address is
-    served. It is `early` for controllers of early versions of P4Runtime: they need no election id to be primary, and
-    what they read has byte strings of the width of their fields.
+    served. With `early` it serves controllers of early versions of P4Runtime. They need no election id to be primary,
+    and reads return byte strings as wide as their fields.
     """
 
     def __init__(

@@ -318,7 +318,7 @@ def _default(info: Json, table: str) -> int:
 
 @TABLE_KINDS.register("DynHashConfigure")
 class ConfigureTable(HashTable):
-    """Slices of the fields that are hashed. A bit of a field counts from its lowest; order 0 leaves a slice out."""
+    """Slices of the fields that are hashed. Bits of a field are numbered from the lowest; order 0 omits a slice."""
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)
