@@ -27,7 +27,7 @@ _V = TypeVar("_V")
 class Rule:
     """Rule by which packets change lanes.
 
-    The state of a packet may be more than its lane.
+    The state of a packet contains its lane, and whatever else the rule needs.
     """
 
     start: Hashable

@@ -342,10 +342,10 @@ class BaseRtts:
 
     @cached_property
     def filling(self) -> Mapping[int | None, int]:
-        """Largest base RTT between hosts that fill a link, by its kind; None is a link between switches.
+        """Largest base RTT between hosts that can fill a link, by the kind of the link.
 
-        These are the pairs with one host on the link for which the rate of the slower end is the
-        largest.
+        The key None stands for links between switches. The pairs of hosts that count are those whose
+        slower end is the fastest; for the link of a host, the host is one of the pair.
         """
         best: dict[int | None, tuple[int, int]] = {}
         for pair, rtts_ns in self.between.items():

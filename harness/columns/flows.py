@@ -16,7 +16,10 @@ MAX_LATENCY, MEAN_LINKS, SHORTEST_LINKS, MEAN_WEIGHT = "max_latency_ns", "mean_l
 def packets(
     name: str, meaning: str, source: Sender | Receiver, total: Total | None = None, replayed: str = "", unit: str = ""
 ) -> Column:
-    """Return the declaration of a count, in packets unless `unit` differs, summed over parts."""
+    """Return the declaration of a count that is summed over queue pairs or receivers.
+
+    Its unit is `unit` if given, else packets.
+    """
     return Column(name, unit or "packets", meaning, source, parts=Joining.SUM, total=total, replayed=replayed)
 
 

@@ -116,9 +116,10 @@ class FlowRecord:
         self.columns.update(sent.columns)
 
     def note_delivered(self, time_ns: int, counts: Sequence[Counts], columns: FlowColumns) -> None:
-        """Record that every receiver has all of the flow, with the counts of this time.
+        """Record that every receiver has all of the flow.
 
-        `counts` is empty if another worker has the receiver (`harness.worlds.reports`).
+        `counts` are the receivers' counters at `time_ns`. They are empty if another worker has the
+        receiver (`harness.worlds.reports`).
         """
         self.delivered_ns = time_ns
         if counts[0]:

@@ -30,7 +30,7 @@ class Order(Protocol):
         """Process a report of a host in this process, within a call of that host."""
 
     def hear(self, messages: list[bytes]) -> None:
-        """Process messages of workers, by rank, each in order of sending."""
+        """Process the messages of workers by rank, and those of one worker in the order of sending."""
 
 
 class Starts:

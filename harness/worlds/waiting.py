@@ -30,10 +30,10 @@ _HELD_BACK = 16
 
 
 class WaitingPackets(NamedTuple):
-    """Largest number of waiting packets at a time: as expected, and if no sender reacts to feedback."""
+    """Largest number of packets that wait at the same time."""
 
     expected: int
-    most: int
+    most: int  # if no sender reacts to feedback
 
 
 @dataclass(frozen=True)

@@ -176,9 +176,10 @@ class ExpressPass(ReactionPoint):
 
 
 class CreditMeter:
-    """Rate limit of credits on a NIC's own link: the rate of credits whose data the link can carry, and a small burst.
+    """Rate limit of the credits that a NIC sends on its own link, with a small burst.
 
-    A credit of mean size takes `ns_per_credit`, a larger one more.
+    The limit is the rate at which credits request as much data as the link can carry. A credit of
+    mean size takes `ns_per_credit`, and a larger one takes longer.
     """
 
     def __init__(self, ns_per_credit: float, burst_credits: int) -> None:

@@ -52,10 +52,11 @@ class Operation:
 
 
 class Stream:
-    """Operations of one kind that a host initiates in a group or towards one host, with their numbers.
+    """Numbered operations of one kind that a host initiates in a group or towards one host.
 
-    Sequence s takes the tree (rank + s) mod trees. It is smaller than the oldest unanswered one
-    plus `window`, so a switch's slot is free whenever a newer sequence uses it.
+    The operation with number s uses the tree (rank + s) mod trees. Numbers are smaller than that of
+    the oldest unanswered operation plus `window`, so a switch's slot is free whenever a newer
+    operation uses it.
     """
 
     def __init__(

@@ -85,5 +85,5 @@ def group_address(tree: int, group: int) -> int:
 
 
 def tree_of(rank: int, sequence: int, trees: int) -> int:
-    """Return the tree of a group, from 1, that an operation takes."""
+    """Return the number of the tree that an operation of a group uses; numbers start at 1."""
     return 1 + (rank + sequence) % trees

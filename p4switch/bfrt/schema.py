@@ -121,8 +121,8 @@ class Schema:
     ) -> Table:
         """Add a table of an object, and return it.
 
-        Its name is `name` if given, else the name of the object. Its id is a hash of the name or, below the byte, that
-        of `like`.
+        The table's name is `name` if given, else the name of the object. The highest byte of its id is `byte`. The
+        other bytes are those of the id `like` if given, else a hash of the name.
         """
         own = extern.path if name is None else name
         number = self.id(byte, own) if like is None else byte << 24 | like & 0xFFFFFF

@@ -147,7 +147,7 @@ class Statements(ir.OperationVisitor[None]):
         self.em.note(f"CHANGES(P4_TRACE_STATEMENT, {self._point})")
 
     def test(self, condition: ir.Expr, span: int | None, otherwise: str) -> str:
-        """Report the direction of a condition; return the condition in C."""
+        """Return a condition in C, and generate the report of its outcome."""
         code, place, points = self.x.bool(condition), self.program.place(span), self.program.points
         text = place.text if place is not None and place.text else otherwise
         yes, no = points.add("branch", text, place, "true"), points.add("branch", text, place, "false")

@@ -171,7 +171,10 @@ class Place:
     signed: bool
 
     def low(self, em: Emitter, width: int) -> C:
-        """Return the low `width` bits, as `low_rep` holds them; a narrower value is sign-extended or zero-extended."""
+        """Return the low `width` bits in the representation `low_rep(width)`.
+
+        A narrower value is sign-extended or zero-extended.
+        """
         return low_bits(em, self.load(em), width)
 
     def load(self, em: Emitter) -> Value:

@@ -126,7 +126,7 @@ class Reached:
 
 
 def with_actions(blocks: Iterable[ir.Block]) -> list[ir.Block]:
-    """Return `blocks`, and those of the actions of tables that they apply, each once."""
+    """Return `blocks` and the blocks of all actions of the tables that they apply, without duplicates."""
     reached: dict[ir.Block, None] = {}
     for block in blocks:
         reached[block] = None

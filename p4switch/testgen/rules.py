@@ -37,7 +37,10 @@ class Pattern(NamedTuple):
 
 
 class Rules:
-    """Patterns of the keys of each rule; the keys have the types `kinds`."""
+    """Rules of a table: each has a pattern for every key.
+
+    `kinds` are the types of the keys.
+    """
 
     def __init__(self, kinds: Sequence[types.Type], rules: Sequence[tuple[Pattern, ...]]) -> None:
         self._kinds = kinds

@@ -77,7 +77,7 @@ def _over_seeds(values: pd.Series[float]) -> float:
 
 @register("short-flow-penalty")
 class Penalty(Figure):
-    """Penalties of scopes; it needs variants of several scopes without an attack."""
+    """Penalties of scopes for short flows. The figure needs variants of several scopes without an attack."""
 
     needs = ("flows",)
     order = 4
@@ -100,7 +100,7 @@ class Penalty(Figure):
 
 @register("isolation-matrix")
 class Matrix(Figure):
-    """Gains of attacks; it needs variants that attack, and one called `none`."""
+    """Gains of attacks. The figure needs variants that attack, and one called `none`."""
 
     needs = ("pieces",)
     order = 4
