@@ -33,7 +33,7 @@ class Doubt(UserWarning):
 
 
 class Mistakes:
-    """Collection of errors of independent checks, to be reported at once."""
+    """Collection of errors of independent checks, which are reported together."""
 
     def __init__(self) -> None:
         self._found: dict[str, UserError] = {}

@@ -261,7 +261,7 @@ class Result:
 def load(folder: Path) -> Result:
     """Return the results in a run's folder.
 
-    Raises UserError if it is none.
+    Raises UserError if `folder` is not the folder of a run.
     """
     if not str(folder).isprintable():  # pages and tables show it
         raise UserError(f"{str(folder)!r}: expected a name that can be printed")

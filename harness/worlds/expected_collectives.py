@@ -49,7 +49,10 @@ _ByHost: TypeAlias = "defaultdict[int, float]"
 
 @dataclass(frozen=True)
 class CollectiveWork:
-    """Work of all hosts. `model_ns` is a lower bound: the time where nothing waits but for windows and links."""
+    """Work of all hosts.
+
+    `model_ns` is a lower bound: the time if operations wait only for windows and links.
+    """
 
     hosts: int = 0
     operations: float = 0.0  # the expected number, for sets that are drawn at random

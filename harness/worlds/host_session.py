@@ -250,8 +250,8 @@ class HostSession:
     def advanced_bytes(self) -> int:
         """Return the progress of this host in bytes.
 
-        It is the acknowledged bytes of its flows, plus the payload of an operation for each one
-        that was sent.
+        Progress is the acknowledged bytes of its flows, plus one payload for each operation that was
+        sent.
         """
         total = sum(qp.stats.bytes_acked for qp in self._queue_pairs.values())
         if self._program is not None:

@@ -222,8 +222,9 @@ class SwitchProcess:
     ) -> None:
         """Start with P4 programs.
 
-        Pipe n runs the nth of all their pipelines, which begin anew after the last one. There are as many pipes as
-        pipelines, unless `pipes` is given. What leaves the ports of the pipes in `looped` comes back to these ports.
+        Pipe n runs pipeline n of all their pipelines; if there are more pipes, the pipelines are used again from the
+        first one. There are as many pipes as pipelines, unless `pipes` is given. Packets that leave a port of the
+        pipes in `looped` come back to this port.
 
         Raises UserError, of which a CompileError is one.
         """

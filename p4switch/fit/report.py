@@ -90,9 +90,9 @@ def as_json(fit: Fit) -> dict[str, Any]:
 
 
 def svg(fit: Fit) -> bytes:
-    """Return the dependency graph, its stages from left to right; dashed: successor and reverse dependencies.
+    """Return a drawing of the dependency graph with its stages from left to right.
 
-    Raises UserError where the program could not be placed.
+    Successor and reverse dependencies are dashed. Raises UserError if the program could not be placed.
     """
     import matplotlib
     import networkx as nx

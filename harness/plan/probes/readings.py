@@ -21,7 +21,10 @@ class Readings:
         self._rows: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
 
     def add(self, probe: Probe, time_ns: int, node: str, rows: Iterable[Values]) -> None:
-        """Add the readings at one node; each has the rest of its place, and its values."""
+        """Add the readings at one node.
+
+        Each row has the other columns of the place, such as the port, and then the values.
+        """
         self._rows[probe.name] += [(time_ns, node, *row) for row in rows]
 
     def tables(self, run: Run) -> dict[str, pd.DataFrame]:

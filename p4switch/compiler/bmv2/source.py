@@ -28,7 +28,7 @@ class Source:
     def error(self, error: UnsupportedError, span: int | None) -> Exception:
         """Return `error` as an error at `span`.
 
-        Without a span it is returned as it is; an enclosing node adds its own.
+        Without a span it is returned unchanged, and an enclosing node adds its own span.
         """
         if span is None:
             return error

@@ -104,7 +104,10 @@ class Values:
                 return e
 
     def part(self, e: ast.Expr, part: str | int, t: Type) -> Constant | None:
-        """Return a field by name or an element by index, of type `t`, of the constant that `e` names or spells out."""
+        """Return a part of the constant that `e` names or spells out, or None if it is not constant.
+
+        `part` is the name of a field or the index of an element, and `t` is the type of the part.
+        """
         e = self.meant(e)
         decl = self.decls.get(e)
         if isinstance(decl, ast.ConstDecl):
