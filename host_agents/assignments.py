@@ -25,9 +25,9 @@ UNICAST_WINDOW: Final = 128  # window of operations towards one host, like that 
 class Joining:
     """Membership of a host in a group, with its rank.
 
-    An operation's sequence number stays below that of the initiator's oldest unanswered one of its kind plus `window`,
-    a power of two: a switch has that many slots for an initiator. A `push` group is one for pushed contributions, and
-    for nothing else. Raises ParameterError.
+    `window`, a power of two, is the number of slots that a switch has for an initiator. An operation's sequence number
+    is less than `window` above that of the initiator's oldest unanswered operation of the same kind. A `push` group is
+    only for pushed contributions. Raises ParameterError.
     """
 
     number: int

@@ -197,10 +197,11 @@ class Sender(Member):
 
         All packets before `first_missing` have arrived.
 
-        A packet that requested no ACK has no RTT, because its answer may have waited, unless it
-        arrived out of order and such packets are answered at once. If these also wait, and later
-        packets have arrived, it filled a gap. If receivers count bytes, the named packet has caused
-        the answer, or none if it is the first missing one.
+        A packet that requested no ACK has no RTT, because its answer may have waited. An exception
+        is a packet that arrived out of order, if such packets are answered at once. If they wait,
+        too, a packet that requested no ACK is unsolicited if later packets have arrived: it filled a
+        gap. If receivers count bytes, the named packet has caused the answer; if it is the first
+        missing one, no packet has.
         """
         feedback.order = self.acked_order
         feedback.rtt_ns = -1

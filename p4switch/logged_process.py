@@ -11,7 +11,7 @@ _END_S = 10.0
 
 
 class LoggedProcess:
-    """A process that is over when the block is, however it ends.
+    """Process that ends with the block, however the block ends.
 
     Parameters
     ----------

@@ -99,7 +99,10 @@ def build(
 
 def build_text(name: str, text: str, *, headers: Iterable[Path] = (), sources: Sequence[Path] = (),
                flags: Sequence[str] = (), suffix: str = ".so") -> Path:
-    """Compile C source given as a string, as `build` (kept in the cache too, for debuggers), with further `sources`."""
+    """Compile C source in a string, with further `sources`, like `build`.
+
+    The cache keeps the source, too, for debuggers.
+    """
     source = cache.cached("c", cache.digest(text), ".c", lambda path: _write(path, text))
     return build(name, [source, *sources], headers=headers, flags=flags, suffix=suffix)
 

@@ -39,7 +39,8 @@ SLOWEST_BPS = 1_000_000  # a link's rate below is hardly meant
 def with_numbers(tables: Mapping[str, Any], mistakes: Mistakes | None = None) -> dict[str, Any]:
     """Return a file's tables with quantities as numbers, in the unit that their keys' names end in.
 
-    A key with a unit that is none of its own is left out, and among the `mistakes`; without these, raises UserError.
+    A key whose quantity has a wrong unit is left out, and its error is added to `mistakes`. If `mistakes` is None,
+    UserError is raised instead.
     """
     collected = Mistakes() if mistakes is None else mistakes
     converted = _table(tables, "", collected)

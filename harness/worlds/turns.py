@@ -1,8 +1,8 @@
 """Order in which hosts continue whose flows start after others are done: decision 5.
 
-Such hosts go through a window one by one, as independent ones do, but each is held at the end of
-the instant in which it reports something after which flows may start, and where one of its flows
-starts. Then they get their turns in order of time: the session processes the host's reports, flows
+Such hosts go through a window one by one, as independent ones do. But a host is held at an instant
+in which one of its flows starts, or in which it reports something after which flows may start. The
+held hosts then get their turns in order of time: the session processes the host's reports, flows
 start, and the host continues until it is held again.
 
 With several workers each has a session, and gives turns to its own hosts without regard to the
@@ -112,7 +112,7 @@ class Turns:
         """Continue hosts that are held before `end_ns`, and stop the run if all is done.
 
         Starts come before the reports of their instant, for which the hosts are held. So a frame of
-        the same instant may wait. Where a flow waits for its connection, no host has a turn of a
+        the same instant may wait. While a flow waits for its connection, no host gets a turn at a
         later time. Return None if all hosts are at the end; otherwise the time of the next turn,
         which has to wait until the workers have met (`again`).
         """

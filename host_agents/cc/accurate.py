@@ -72,7 +72,7 @@ class AccurateParameters:
 
 
 class Accurate(ReactionPoint):
-    """The reaction point. It is *active* from a flow-init to a flow-stop, and sends an FRP a period in between."""
+    """The reaction point. It is *active* from a flow-init to a flow-stop, and sends one FRP per period in between."""
 
     def __init__(self, parameters: AccurateParameters, path: Path) -> None:
         super().__init__(path)

@@ -130,7 +130,7 @@ class CompositeReactionPoint(ReactionPoint):
     def follow(self) -> None:
         """Set rate and window to the minimum of the parts' and its own.
 
-        Raises LimitError for an invalid one of a part.
+        Raises LimitError if a part has an invalid rate or window.
         """
         rate_bps = self.own_rate_bps
         window_bytes = self.own_window_bytes

@@ -174,7 +174,10 @@ class ActiveSender:
 
 
 class AnnouncedIncast:
-    """Members of an incast that have announced nothing yet, with the life in which each counts, by address."""
+    """Announced incast, and its members that have not announced it themselves yet.
+
+    `waiting` has, by address, the life of the sender in which the member is counted.
+    """
 
     def __init__(self, now_ns: int, members: set[int]) -> None:
         self.since_ns = now_ns
@@ -232,12 +235,10 @@ class ActiveSenders(TimerOwner):
             self._n_changed(now_ns)
 
     def announce(self, now_ns: int, number: int, members: list[int], sender: ActiveSender, begun: bool) -> bool:
-        """Announce an incast of the hosts at the addresses `members`, by `sender`, whose message has `begun` or not.
+        """Record that `sender` announces an incast of the hosts at the addresses `members`.
 
-        Returns whether its message is counted by this call, so that it is not counted when it
-        begins.
-
-        Returns whether its message is counted herewith, so that it need not be when it begins.
+        `begun` says whether its message has begun. Returns whether the message is counted by this
+        call, so that it is not counted when it begins.
         """
         incast = self._incasts.get(number)
         addresses = set(members)

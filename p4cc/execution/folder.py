@@ -23,9 +23,8 @@ def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
     """Write a report on the results in `folder`, which are kept whatever happens; return the errors.
 
     Each error is one line. An error that the machine or the user caused, such as a full disk, is
-    reported by its reason; for a defect, `report-error.txt` has the traceback. A signal ends the
-    report alone: the runs are done, and mpiexec may send one long after it was known that a rank
-    had died.
+    reported by its reason; for a defect, `report-error.txt` has the traceback. A signal ends
+    only the report, because the runs are done; mpiexec may send a signal long after a rank has died.
     """
     prefix = "the results are kept, but there is no report"
     try:

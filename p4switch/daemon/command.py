@@ -140,8 +140,8 @@ def command(
 
     The program is P4 source, or BMv2 JSON. Takes the command line of simple_switch_grpc. Ends at SIGTERM or SIGINT.
 
-    A chip's pipes may run several programs, and programs of several pipelines: pipe n runs the nth pipeline, and the
-    pipelines begin anew after the last one.
+    A chip's pipes may run several programs, and programs of several pipelines: pipe n runs pipeline n. If there are
+    more pipes, the pipelines are used again from the first one.
     """
     program = programs[0] if programs else None
     if len(programs) > 1 and any(each.suffix != ".p4" for each in programs):

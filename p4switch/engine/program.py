@@ -1,12 +1,13 @@
 """Program with its layout in memory.
 
 Packet headers are kept as bytes, in `H` of the generated packet struct: fields are read and written in place. The
-elements of a stack lie one after the other, with one more behind the last that an index out of bounds lands on.
-Metadata fields are native integers, of more than 64 bits arrays of limbs.
+elements of a stack lie one after the other, followed by a spare element, which an index out of bounds selects. Metadata
+fields are native integers; those of more than 64 bits are arrays of limbs.
 
 Register arrays of one size share a bank, in which their cells of one index are side by side. Programs keep what belongs
 together in arrays of one size and read them at one index, because a register holds one number: the lanes of a sum, a
-flow's key, port and time. Side by side these take a few cache lines from memory instead of one an array.
+flow's key, port and time. Side by side these take a few cache lines from memory, instead of one cache line for each
+array.
 """
 
 from __future__ import annotations

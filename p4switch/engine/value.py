@@ -23,7 +23,7 @@ MAX_BITS = 16384
 
 
 def bits(low: int, high: int) -> int:
-    """Return the bits of two's complement that the range needs."""
+    """Return the number of bits that the range needs in two's complement."""
     return max(low.bit_length() if low >= 0 else (~low).bit_length(), high.bit_length() if high >= 0 else 0) + 1
 
 
@@ -118,12 +118,12 @@ def convert(em: Emitter, value: Value, rep: Rep) -> C:
 
 
 def low_rep(width: int) -> Rep:
-    """Return how the low `width` bits of something are held; higher bits are arbitrary."""
+    """Return the representation for the low `width` bits of a value; higher bits are arbitrary."""
     return U64 if width <= 64 else U128 if width <= 128 else Rep("uint64_t", False, (width + 63) // 64)
 
 
 def low_bits(em: Emitter, value: Value, width: int) -> C:
-    """Return the low bits of a value, as `low_rep` holds them."""
+    """Return the low bits of a value in the representation `low_rep(width)`."""
     rep = low_rep(width)
     have = value.rep
     if rep.limbs:

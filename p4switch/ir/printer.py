@@ -5,8 +5,8 @@
         hdr.ipv4.ttl = (hdr.ipv4.ttl - 8w1)
         if (hdr.ipv4.isValid()) b1 else b2
 
-A block has its own name, or `b` and its number in the order in which the graph is gone through. What a block that ends
-in no other goes on to is `end`, and `accept` in a parser.
+A block without a name is called `b` and its number in the order of traversal. A block without a successor is followed
+by `end`, or by `accept` in a parser.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A P4Runtime target: takes P4Runtime messages and drives one `Switch`.
 
 `Device` knows nothing of gRPC, streams or elections: it is called directly by a controller in the same process, and by
-`p4switch.p4runtime.server` on behalf of remote ones. Requests may come from several threads. Whoever has packets
-running beside it gives it the data plane's `lock`, which may be nested: it is held for the whole of a write that is to
-be DATAPLANE_ATOMIC, so that no packet sees half of it, and for a few entities at a time by all others and by reads,
-which may be long.
+`p4switch.p4runtime.server` on behalf of remote ones. Requests may come from several threads. If packets run
+at the same time, the device gets the data plane's `lock`, which may be nested. A DATAPLANE_ATOMIC write holds it
+throughout, so that no packet sees half of the write. Other writes, and reads, may be long; they hold it for a few
+entities at a time.
 """
 from __future__ import annotations
 
@@ -194,10 +194,10 @@ def _let_packets_through(pause_s: float) -> None:
 class Device:
     """P4Runtime device.
 
-    `build` makes a fresh engine `Switch` of a program; `install` is told the switch that packets shall go through from
-    now on. Where the switch exists already and runs the program to come, `build` just returns it, and there is no
-    `install`: such a device is given its config once. `clock_ns` is the clock that the switch's ticks (of
-    `tick_ns`) count; it serves time-outs only. The devices of a switch's pipes share the data plane's `lock`, and
+    `build` makes a new engine `Switch` for a program, and `install` is called with the switch that packets go through
+    from now on. If the switch exists already with its program, `build` only returns it, and there is no `install`: such
+    a device gets its config once. `clock_ns` is the clock whose time the switch counts in ticks of `tick_ns`; it is
+    used for time-outs only. The devices of a switch's pipes share the data plane's `lock`, and
     `control`, which is held while a controller reads or writes.
     """
 
@@ -397,9 +397,9 @@ class Device:
     def read(self, request: Message) -> Iterator[Message]:
         """Yield the entities that queries select.
 
-        What controllers wrote is read without a write in between. Packets come in between, so counters of one
-        response may be of different moments. So do writes to cells (counters, meters, registers), of which
-        there may be more than fit into memory.
+        No write happens while entries that controllers wrote are read. But packets may pass during a read, so
+        counters of one response may be of different moments. Cells (counters, meters, registers) may also be written
+        during a read, because there may be more of them than fit into memory.
 
         Parameters
         ----------

@@ -73,7 +73,7 @@ def telemetry(run: Run) -> None:
 
 
 def agreement(run: Run) -> None:
-    """Check that the protocol and each program agree where they have to, and programs in what hosts know of them.
+    """Check parameters that must be equal in the protocol and each program, or in all programs.
 
     Raises UserError.
     """

@@ -67,7 +67,7 @@ class PktgenState(ExternType):
 
     Trigger 1 is a recirculated packet that has the bits of `value` where `mask` has ones, in its first 4 bytes (TNA) or
     16 bytes (T2NA). Trigger 2 is a packet for which the deparser emits to a `Pktgen`. Triggers 3
-    and 4 are the end of `timer_ns`, once and again and again, counted from when it is enabled; `due` is the tick of the
+    and 4 are the end of `timer_ns`, once and periodically, counted from when it is enabled; `due` is the tick of the
     next one (0: not known, the highest number: none). The application generates the given number of batches with the
     given number of packets, all at once. They arrive at `port` of the pipe and have `length` bytes of the buffer from
     `offset` on. The other members count what has been triggered and generated.

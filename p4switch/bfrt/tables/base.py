@@ -294,7 +294,10 @@ class Table(ABC):
                     field.stream = known.get(field.field_id, bytes(len(field.stream)))
 
     def handle(self, key: Message, state: State) -> int:
-        """Return the handle of an entry: of its key, as long as the program runs. Raises P4RuntimeError (NOT_FOUND)."""
+        """Return the handle of an entry. A key keeps its handle as long as the program runs.
+
+        Raises P4RuntimeError (NOT_FOUND).
+        """
         entries = self.find(bfruntime_pb2.TableEntry(table_id=self.id, key=key), state)
         if not entries:
             not_found(f"{self.name}: the entry does not exist")

@@ -33,10 +33,10 @@ _INTERLEAVED = 64  # ... of which so many are under way together
 
 @dataclass(frozen=True)
 class Load:
-    """Pipeline to measure: `packets` returns those of the turn of this number, which sends them `rounds` times.
+    """Pipeline to measure.
 
-    `forwarded` of them leave each time. `check` raises RuntimeError if they did not take the path that is to be
-    measured.
+    `packets` returns the packets of a turn by the turn's number. A turn sends them `rounds` times, and `forwarded` of
+    them leave each time. `check` raises RuntimeError if they did not take the path that is to be measured.
     """
 
     switch: "Switch"

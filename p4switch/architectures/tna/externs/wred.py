@@ -92,8 +92,8 @@ class Wred(ExternType):
 
     A cell keeps the average of its inputs in units of 2^-32, and drops packets once it is `enabled`.
 
-    No packet is dropped below `least`, and every packet is from `most` on. In between the drop probability grows to
-    `probability`, in units of 2^-32.
+    No packet is dropped below `least`, and every packet is dropped from `most` on. In between the drop probability
+    grows to `probability`, in units of 2^-32.
     """
 
     operations = (ExecuteWred,)
