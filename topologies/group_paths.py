@@ -102,9 +102,9 @@ class GroupPaths:
         return switch in self._distances[one.switch]
 
     def first_ports(self, switch: str) -> tuple[Cells, list[Ways]]:
-        """Return for each destination an index into the returned next ports of a switch.
+        """Return, for each destination, the index of its `Ways`, and the distinct `Ways` of the switch.
 
-        There are none for the switch itself and for unreachable destinations.
+        The switch itself and unreachable destinations have no ports.
         """
         own = self._group[switch]
         sets: dict[Ways, int] = {}

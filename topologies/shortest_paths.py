@@ -80,9 +80,10 @@ class ShortestPaths:
         return self.distance.data
 
     def first_ports(self, switch: str) -> tuple[npt.NDArray[np.int64], list[Ports]]:
-        """Return for each destination an index into the returned sets of first ports of shortest paths.
+        """Return, for each destination, the index of its set of first ports, and the distinct sets.
 
-        The set is empty for the switch itself and for unreachable destinations.
+        First ports are those of shortest paths. The set is empty for the switch itself and for
+        unreachable destinations.
         """
         ports, _ = self._between[self.row[switch]]
         nearer = self._nearer(self.row[switch], slice(None))

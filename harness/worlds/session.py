@@ -273,7 +273,7 @@ class Session:
         self._sent = {self._numbers[flow]: sent for flow, sent in self._sent.items()}
 
     def number_of(self, flow: int) -> int:
-        """Return the number, after `put_in_order`, of a flow that was passed to a host."""
+        """Return the number that `put_in_order` gave to a flow; `flow` is the number that its host knows."""
         return self._numbers.get(flow, flow)
 
     def is_joint(self, event: Event) -> bool:

@@ -19,7 +19,7 @@ def page_of(batch: Batch) -> str:
 
 
 def write_page(batch: Batch, kept: Mapping[int, Result], folder: Path) -> None:
-    """Write the page on the runs that are kept, by number, and its accompanying files."""
+    """Write the page on the runs in `kept`, whose keys are the runs' numbers, and its accompanying files."""
     if batch.sweep is None:
         write_report(list(kept.values()), folder / page_of(batch), folder / "plots")
         return
