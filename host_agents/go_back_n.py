@@ -89,11 +89,18 @@ class GoBackNSender(Sender):
 
 
 class GoBackNReceiver(Receiver):
-    """Receiver of the expected packet only. It sends one NAK for each gap, and acknowledges duplicates again."""
+    """Receiver of the expected packet only. It sends one NAK for each gap, and acknowledges duplicates again.
+
+    A packet that is trimmed while a NAK waits for its answer is requested when it becomes the
+    expected one.
+    """
 
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)
         self._nak_sent = False
+        # First packet after the expected one that was trimmed since the NAK. Headers overtake data, so
+        # it may be of those that the NAK requested, and no later packet need follow to show the gap.
+        self._trimmed = NEVER
 
     def on_data(
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
@@ -105,7 +112,9 @@ class GoBackNReceiver(Receiver):
             self.deliver(now_ns, payload_bytes, last)
             marked = self.echo(now_ns, marked, frame)
             self.part(marked)
-            if ack_request:
+            if self.expected == self._trimmed:
+                self._nak(marked, frame)
+            elif ack_request:
                 self.send_ack(psn, SYNDROME_ACK, marked, frame)
             else:
                 self.wait(now_ns, psn, marked, frame)
@@ -122,6 +131,8 @@ class GoBackNReceiver(Receiver):
         number = self.absolute(psn)
         if number == self.expected:
             self._nak_sent = False  # the NAK was for an earlier copy; this loss is a new one
+        elif self._nak_sent and self.expected < number < self._trimmed:
+            self._trimmed = number
         if number >= self.expected:
             self._nak(True, frame)
         return False
@@ -129,6 +140,7 @@ class GoBackNReceiver(Receiver):
     def _nak(self, marked: bool, frame: bytes) -> None:
         if not self._nak_sent:
             self._nak_sent = True
+            self._trimmed = NEVER
             self.stats.naks_sent += 1
             self.part(marked)
             self.send_ack(self.psn(self.expected), SYNDROME_NAK_SEQUENCE, marked, frame)

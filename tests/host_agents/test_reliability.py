@@ -563,6 +563,28 @@ class TestGoBackN:
         assert (psn_of(nak), nak[54]) == (0, 0x60)
         assert qb.stats.trimmed_received == 2
 
+    def test_the_last_packet_is_asked_for_if_it_is_trimmed_among_those_that_a_nak_requested(self) -> None:
+        a, b = pair()
+        qa, qb = connect(a, b)
+        qa.post(2000)
+        frames, now = send(a, 2)
+        b.receive(now, trimmed(frames[0]))
+        (nak,) = drain(b, now)
+        a.receive(now, nak)
+        frames, now = send(a, 2, now)
+        b.receive(now, trimmed(frames[1]))  # the header overtakes the packet before it
+        assert drain(b, now) == []
+        b.receive(now, frames[0])
+        (nak,) = drain(b, now)
+        assert (psn_of(nak), nak[54]) == (1, 0x60)
+        a.receive(now, nak)
+        (last,), now = send(a, 1, now)
+        b.receive(now, last)
+        (ack,) = drain(b, now)
+        assert (psn_of(ack), ack[54]) == (1, 0x1F)
+        assert qb.stats.bytes_delivered == 2000
+        assert qa.stats.timeouts == 0
+
     def test_a_packet_that_is_trimmed_again_is_asked_for_again(self) -> None:
         a, b = pair()
         qa, qb = connect(a, b)
