@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
+from harness.measure.results import Result
 from tests.mininet.conftest import Both
+from tests.mininet.margins import expected
 from tests.mininet.networks import needs_mininet
 
 SCENARIO = """
@@ -28,6 +29,7 @@ pieces = 4
 [record]
 columns = ["max_latency_ns"]
 """
+PACKET_NS = 1_100 * 0.8  # of a data packet with telemetry at 10 Gb/s
 
 
 @needs_mininet
@@ -42,10 +44,13 @@ def test_an_attack_in_both_worlds(both: Both, tmp_path: Path) -> None:
         assert pieces.groupby("flow")["size_bytes"].sum().tolist() == [200_000] * 3
         assert pieces.groupby("flow")["delivered_ns"].max().tolist() == result.flows["delivered_ns"].tolist()
     attacker, *victims = mininet.flows["fct_ns"]
-    expected, *others = virtual.flows["fct_ns"]
-    assert attacker == pytest.approx(expected, rel=0.15)
     assert min(victims) > attacker
-    assert sum(victims) == pytest.approx(sum(others), rel=0.15)  # one packet decides which of the two comes first
-    latencies = [result.flows["max_latency_ns"].max() for result in (virtual, mininet)]
-    assert latencies[0] > 15_000  # of which the links take 3,000
-    assert latencies[1] == pytest.approx(latencies[0], rel=0.15)
+    assert virtual.flows["max_latency_ns"].max() > 15_000  # of which the links take 3,000
+    quantities: tuple[tuple[Callable[[Result], float], float], ...] = (
+        (lambda result: result.flows["fct_ns"].iloc[0], 0),
+        (lambda result: result.flows["fct_ns"].iloc[1:].sum(), 0),  # one packet decides which of the two comes first
+        (lambda result: result.flows["max_latency_ns"].max(), PACKET_NS),  # a packet more or less is ahead
+    )
+    for quantity, resolution_ns in quantities:
+        low_ns, high_ns = expected([str(file)], mininet, quantity, resolution_ns)
+        assert low_ns <= quantity(mininet) <= high_ns
