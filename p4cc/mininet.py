@@ -31,7 +31,7 @@ import p4cc._hosts  # noqa: F401  # isort: split
 from control_plane import controller
 from control_plane.programs.entries import Entry
 from harness.worlds.mininet import isolation, package, shells
-from harness.worlds.mininet.transfer import Place, Transfer, carry_out
+from p4cc._transfer import Place, Transfer, carry_out
 from p4cc.control import Control, compiled
 from p4switch import processes
 from p4switch.compiler import Compiled

@@ -20,7 +20,7 @@ from control_plane.programs.entries import Entry
 from harness.worlds.mininet import package
 from harness.worlds.mininet.interfaces import link_names
 from harness.worlds.mininet.isolation import private_network
-from harness.worlds.mininet.transfer import Transfer
+from p4cc._transfer import Transfer
 from p4cc.control import Control, compiled
 from p4switch.compiler import Compiled
 from p4switch.errors import UserError

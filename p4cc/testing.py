@@ -10,6 +10,6 @@ Importing it puts the compiled hosts in place, unless `P4CC_NATIVE=0` or plain P
 """
 
 import p4cc._hosts  # noqa: F401  # isort: split
-from harness.worlds.link import Trouble, Wire, connect, pair, trimmed
+from p4cc._link import Trouble, Wire, connect, pair, trimmed
 
 __all__ = ["Trouble", "Wire", "connect", "pair", "trimmed"]

@@ -48,7 +48,7 @@ from p4cc.reference.glossary import of_reports
 from reports.replay.recorded import Recorded
 from reports.page import _ROWS
 from reports.sweep_page import Entry, runs_table
-from harness.worlds.mininet.transfer import _table
+from p4cc._transfer import _table
 from harness.worlds.virtual import VirtualWorld
 
 

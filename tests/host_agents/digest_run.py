@@ -15,7 +15,6 @@ if "--native" in sys.argv:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from harness.worlds.link import Trouble, Wire, connect, pair, trimmed
 from host_agents import native, nic, wire
 from host_agents.assignments import CollectiveConfig, Step
 from host_agents.cc.base import Feedback, Path, ReactionPoint
@@ -23,6 +22,7 @@ from host_agents.cc.one_rc import SPECULATIVE
 from host_agents.cc.sperc import CONTROL
 from host_agents.collective.memory import Memory
 from host_agents.registry import Protocol
+from p4cc._link import Trouble, Wire, connect, pair, trimmed
 from tests.host_agents import collective_star
 from tests.host_agents.collective_star import GROUP, Star, nics, programs
 from tests.host_agents.narrow import of_kind

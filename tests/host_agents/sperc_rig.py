@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from harness.worlds.link import Hook, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.one_rc import SPECULATIVE
 from host_agents.cc.sperc import CONTROL, RECORDS
 from host_agents.cc.sperc_link import NEW_FLOW, Link, Record
 from host_agents.qp import QueuePair
+from p4cc._link import Hook, Wire, connect, pair
 
 GBPS = 1_000_000  # kb/s
 LINE = 100_000_000_000

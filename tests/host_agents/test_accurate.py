@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Hook, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc import accurate
 from host_agents.cc.accurate import Accurate
 from host_agents.qp import QueuePair
+from p4cc._link import Hook, Wire, connect, pair
 from tests.host_agents.narrow import due_frame, of_kind
 
 GBPS = 1_000_000  # kb/s

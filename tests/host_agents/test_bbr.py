@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Wire, connect, pair
 from host_agents.cc import bbr
 from host_agents.cc.bbr import Bbr, DeliveryRate
+from p4cc._link import Wire, connect, pair
 from tests.host_agents.narrow import of_kind
 
 PACKET = 1058

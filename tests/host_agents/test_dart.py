@@ -7,7 +7,6 @@ from collections import Counter
 
 import pytest
 
-from harness.worlds.link import Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import Host, NotificationOutlet, Path, ReactionOutlet, Traffic
 from host_agents.cc.dart import (
@@ -32,6 +31,7 @@ from host_agents.packets import Packet
 from host_agents.registry import resolve
 from host_agents.timers import TimerQueue
 from host_agents.wire import parse_address
+from p4cc._link import Wire, connect, pair
 
 RATE_BPS = 10e9
 RTT_NS = 20_000

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.messages import Message
 from host_agents.qp import QueuePair
+from p4cc._link import Trouble, Wire, connect, pair
 
 LINE_BPS = 100e9
 

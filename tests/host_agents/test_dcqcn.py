@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import connect, pair
 from host_agents import wire
 from host_agents.cc.dcqcn import Dcqcn
 from host_agents.nic import Nic
 from host_agents.timers import NEVER
+from p4cc._link import connect, pair
 from tests.host_agents.narrow import due_frame, of_kind
 
 G = 1 / 256

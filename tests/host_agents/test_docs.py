@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Wire, connect, pair
 from host_agents import registry, wire
 from host_agents.collective.packets import READ
+from p4cc._link import Wire, connect, pair
 from p4switch import extensions
 from p4switch.registry import forget
 from tests.host_agents.collective_star import nics

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Wire, connect, pair, trimmed
 from host_agents import wire
 from host_agents.cc import eqds
 from host_agents.cc.eqds import Eqds, EqdsReceiver
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
+from p4cc._link import Wire, connect, pair, trimmed
 from tests.host_agents.narrow import due_frame, of_kind
 
 PACKET = 1058

@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.worlds.link import connect, pair
 from host_agents.timers import NEVER
+from p4cc._link import connect, pair
 from p4switch import fabric
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Wire, connect, pair, trimmed
 from host_agents import registry, wire
 from host_agents.config import SleekConfig
 from host_agents.selective_repeat import window_packets
 from host_agents.timers import NEVER
+from p4cc._link import Wire, connect, pair, trimmed
 from tools.attack.forging import forged
 
 FRAMES = 1500

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Wire, connect, pair
 from host_agents.cc.base import ReactionPoint
 from host_agents.errors import HostError
 from host_agents.lb.base import LoadBalancer
@@ -15,6 +14,7 @@ from host_agents.limiter import RateLimiter
 from host_agents.receiver import Receiver
 from host_agents.sender import Sender
 from host_agents.timers import NEVER
+from p4cc._link import Wire, connect, pair
 
 MANY = 20  # queue pairs
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.worlds.link import connect, pair
 from host_agents import wire
 from host_agents.cc.base import Feedback, Host, Path
 from host_agents.cc.hpcc import Hpcc, HpccParameters, TelemetryPoint
+from p4cc._link import connect, pair
 from tests.host_agents.narrow import replace_method
 
 G100 = 10  # link rate code

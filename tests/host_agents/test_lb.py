@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import Path
 from host_agents.lb.base import LoadBalancer
 from host_agents.lb.plb import Plb
 from host_agents.lb.reps import Reps
 from host_agents.registry import load_balancers, resolve_load_balancer
+from p4cc._link import Trouble, Wire, connect, pair
 from tests.host_agents.narrow import due_frame, of_kind, replace_method
 
 PATH = Path(100e9, 8_000, 1000, 1058, 80)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents.timers import NEVER
+from p4cc._link import Trouble, Wire, connect, pair
 
 
 class Foreseeing(Wire):

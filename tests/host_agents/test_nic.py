@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import NotificationPoint, Path
 from host_agents.errors import HostError
@@ -17,6 +16,7 @@ from host_agents.outlet import ReceiverOutlet
 from host_agents.qp import QueuePair
 from host_agents.registry import Protocol
 from host_agents.timers import NEVER
+from p4cc._link import Trouble, Wire, connect, pair
 from tests.host_agents.narrow import due_frame, of_kind, replace_method
 
 FRAME = 1058  # a full data packet without shim

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.worlds.link import Wire
 from host_agents import wire
 from host_agents.cc.sperc import CONTROL, RECORDS, control_body, read_records
 from host_agents.cc.sperc_link import NEW_FLOW, NO_LIMIT, Link, Record
@@ -14,6 +13,7 @@ from host_agents.errors import ParameterError
 from host_agents.headers import IP
 from host_agents.qp import QueuePair
 from host_agents.registry import resolve
+from p4cc._link import Wire
 from tests.host_agents.narrow import of_kind
 from tests.host_agents.sperc_rig import (
     LINE,

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import Feedback, NotificationPoint, Path, ReactionPoint
 from host_agents.errors import HostError, ParameterError
@@ -22,6 +21,7 @@ from host_agents.packets import TO_SENDER, Field, Header, Packet
 from host_agents.qp import QueuePair
 from host_agents.registry import Protocol
 from host_agents.wire import parse_address
+from p4cc._link import Trouble, Wire, connect, pair
 
 MTU = 1000
 OWN_ACK = Packet("own ack", 0xE9, (AETH, Header("own", (Field("count", 32, least=1),))), to=TO_SENDER)

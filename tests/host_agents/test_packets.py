@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.worlds.link import connect, pair
 from host_agents import headers
 from host_agents.errors import PacketError
 from host_agents.packets import (
@@ -23,6 +22,7 @@ from host_agents.packets import (
     Records,
 )
 from host_agents.registry import ProtocolInfo, protocols, resolve
+from p4cc._link import connect, pair
 
 # A record of six bytes with odd widths, as often as a field says, filled up to words.
 LISTED = Packet(

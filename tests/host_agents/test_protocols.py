@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents.registry import mechanisms, protocols
+from p4cc._link import Trouble, Wire, connect, pair
 
 
 def all_names() -> Iterator[str]:

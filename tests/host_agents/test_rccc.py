@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.worlds.link import Trouble, Wire, connect, pair, trimmed
 from host_agents import wire
 from host_agents.cc import rccc
 from host_agents.cc.rccc import Rccc, RcccReceiver
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
+from p4cc._link import Trouble, Wire, connect, pair, trimmed
 from tests.host_agents.narrow import due_frame, of_kind, replace_method
 
 PACKET = 1062

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from harness.worlds.link import Trouble, Wire, connect, pair, trimmed
 from host_agents import headers, wire
 from host_agents.errors import ParameterError
 from host_agents.go_back_n import GoBackNSender
@@ -18,6 +17,7 @@ from host_agents.nic import Nic
 from host_agents.qp import QueuePair
 from host_agents.selective_repeat import SelectiveRepeatReceiver, SelectiveRepeatSender
 from host_agents.sender import ENTRY, INFLIGHT, ORDER
+from p4cc._link import Trouble, Wire, connect, pair, trimmed
 from tests.host_agents.narrow import due_frame, of_kind, replace_method
 
 RELIABILITIES = ("go-back-n", "selective-repeat")

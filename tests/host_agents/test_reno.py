@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents.cc.base import Feedback
 from host_agents.cc.reno import Reno
 from host_agents.qp import QueuePair
+from p4cc._link import Trouble, Wire, connect, pair
 from tests.host_agents.narrow import of_kind
 
 PACKET = 1058

@@ -6,13 +6,13 @@ import pytest
 
 from harness.columns.flows import all_columns
 from harness.worlds.host_session import Connect, Event, Failed, HostSession, Post
-from harness.worlds.link import Wire, connect, pair
 from host_agents import registry, wire
 from host_agents.errors import HostError, ParameterError
 from host_agents.messages import Message
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
 from host_agents.timers import NEVER
+from p4cc._link import Wire, connect, pair
 
 RTO_NS = 1_000_000
 SECOND = 1_000_000_000

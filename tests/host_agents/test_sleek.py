@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import wire
 from host_agents.config import SleekConfig
 from host_agents.errors import ParameterError
@@ -18,6 +17,7 @@ from host_agents.nic import Nic
 from host_agents.selective_repeat import SelectiveRepeatSender
 from host_agents.sleek import Sleek
 from host_agents.timers import NEVER
+from p4cc._link import Trouble, Wire, connect, pair
 from tests.host_agents.narrow import of_kind, replace_method
 
 PACKET = 1058

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Hook, Wire
 from host_agents import wire
 from host_agents.cc import sperc
 from host_agents.cc.sperc import Sperc
@@ -12,6 +11,7 @@ from host_agents.cc.sperc_link import NEW_FLOW, B, E, Link, Record
 from host_agents.errors import ParameterError
 from host_agents.qp import QueuePair
 from host_agents.registry import resolve
+from p4cc._link import Hook, Wire
 from tests.host_agents.narrow import of_kind
 from tests.host_agents.sperc_rig import GBPS, LINE, RTT, Switch, controls, is_control, nics, records, values
 

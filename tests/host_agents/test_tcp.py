@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents import headers, wire
 from host_agents.cc.base import Feedback
 from host_agents.cc.tcp import CubicLaw, CubicParameters, Law
 from host_agents.messages import Message
+from p4cc._link import Trouble, Wire, connect, pair
 
 SEGMENT = 1066  # wire bytes of a full packet
 PROTOCOLS = ("tcp-reno", "tcp-cubic", "tcp-dctcp")

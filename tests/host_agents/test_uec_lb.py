@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.worlds.link import Trouble, Wire, connect, pair
 from host_agents.cc.base import Path
 from host_agents.errors import ParameterError
 from host_agents.lb.base import LoadBalancer
@@ -17,6 +16,7 @@ from host_agents.lb.mixed import Mixed
 from host_agents.lb.oblivious import Oblivious, Rounds
 from host_agents.lb.uec_reps import LegacyReps, UecReps
 from host_agents.registry import resolve_load_balancer
+from p4cc._link import Trouble, Wire, connect, pair
 from tests.host_agents.narrow import due_frame, of_kind
 
 PATH = Path(100e9, 8_000, 1000, 1058, 80)

@@ -9,9 +9,9 @@ from scapy.contrib.roce import AETH, BTH, cnp
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from harness.worlds.link import connect, pair
 from host_agents import headers, lengths, wire
 from host_agents.nic import Nic
+from p4cc._link import connect, pair
 from tests.host_agents.narrow import due_frame
 
 A, B = wire.parse_address("10.0.0.2"), wire.parse_address("10.1.2.3")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from harness.worlds.link import Hook, Wire, connect, pair
 from host_agents import wire
 from host_agents.cc.base import UNLIMITED, Path, ReactionPoint
 from host_agents.headers import IP
@@ -14,6 +13,7 @@ from host_agents.packets import Field, Header, Packet
 from host_agents.qp import QueuePair
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.template import Wrapper
+from p4cc._link import Hook, Wire, connect, pair
 from p4switch.errors import UserError
 from tests.host_agents.narrow import due_frame, of_kind
 

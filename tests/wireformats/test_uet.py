@@ -14,10 +14,10 @@ from scapy.layers.l2 import Ether
 from scapy.utils import RawPcapNgReader
 
 from harness.measure.pcap import write_pcap
-from harness.worlds.link import Wire, connect, pair, trimmed
 from host_agents import headers, wire
 from host_agents.cc import rccc
 from host_agents.errors import PacketError
+from p4cc._link import Wire, connect, pair, trimmed
 from p4cc.commands.packets import command
 from tests.wireformats.test_wireshark import needs_tshark
 from wireformats import uet, uet_layers

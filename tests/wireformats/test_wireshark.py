@@ -12,12 +12,12 @@ import pytest
 
 import wireformats
 from harness.measure.pcap import write_pcap
-from harness.worlds.link import Wire, connect, pair
 from host_agents import headers, wire
 from host_agents.cc.accurate import FRP, INIT
 from host_agents.cc.dart import LOOK_AHEAD, NOTICE
 from host_agents.errors import PacketError
 from host_agents.packets import IPV4, MAC, TO_REACTION_POINT, Field, Header, Opcodes, Packet, Records
+from p4cc._link import Wire, connect, pair
 from wireformats.wireshark import dissector
 
 needs_tshark = pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.worlds.link import Wire, connect, pair
 from harness.worlds.virtual import VirtualWorld
 from host_agents import wire
 from host_agents.cc.accurate import FRP
+from p4cc._link import Wire, connect, pair
 from papers.accurate.studies.scenarios import ALPHA, PERIOD_NS, planned
 
 FROM_NS, TO_NS = 1_000_000, 4_000_000

@@ -13,11 +13,11 @@ from tools.attack.attack import Attack, Finding
 
 prefer_native_hosts()
 
-from harness.worlds.link import connect, pair, trimmed  # noqa: E402
 from host_agents import registry, wire  # noqa: E402  (once it is known whether they are compiled)
 from host_agents.config import SleekConfig  # noqa: E402
 from host_agents.errors import HostError, ParameterError  # noqa: E402
 from host_agents.timers import NEVER  # noqa: E402
+from p4cc._link import connect, pair, trimmed  # noqa: E402
 from tools.attack.forging import forged  # noqa: E402
 
 _ROUNDS = 1_000  # an attempt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.measure.flow_record import FlowRecord
 from harness.workloads import Flow
-from harness.worlds.mininet.transfer import Transfer, _shortfall
+from p4cc._transfer import Transfer, _shortfall
 
 TRANSFERS = [Transfer("a", "b", 1000), Transfer("b", "c", 1000), Transfer("c", "a", 1000)]
 
