@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -84,7 +84,7 @@ class _Cli:
 class Bmv2Switch:
     """The part of the engine's `Switch` interface that packet tests need."""
 
-    def __init__(self, cli: _Cli, document: dict[str, Any]) -> None:
+    def __init__(self, cli: Callable[[str], str], document: dict[str, Any]) -> None:
         self.cli = cli
         self._kinds: dict[str, tuple[list[str], bool]] = {}
         for pipeline in document["pipelines"]:

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import shutil
 import sys
+import sysconfig
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -105,7 +106,7 @@ def test_a_compiler_has_a_limit_of_its_cpu_time(
 
 
 def test_no_python_header(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(native.sysconfig, "get_path", lambda _: str(tmp_path))
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
     with pytest.raises(UserError, match="python3-dev"):
         native.python_include()
 

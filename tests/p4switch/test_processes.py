@@ -96,7 +96,7 @@ def test_a_stopped_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_signal_that_comes_while_the_command_starts_ends_it_too(
     slow_compiler: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start = subprocess.Popen._execute_child
+    start = vars(subprocess.Popen)["_execute_child"]
     children: list[psutil.Process] = []
 
     def start_and_interrupt(*arguments: object) -> None:

@@ -14,7 +14,7 @@ from p4switch.errors import UserError
 from p4switch.stf import run_test
 from p4switch.stf.bmv2_inputs import CLOCK, DEPTH, PENDING, with_inputs
 from p4switch.stf.bmv2_rig import Bmv2Switch, _prepared
-from p4switch.stf.language import parse
+from p4switch.stf.language import Command, parse
 from p4switch.stf.runner import Runner
 
 PROGRAM = """
@@ -105,13 +105,13 @@ def test_the_program_for_bmv2_finds_the_same_without_being_told_by_its_switch(co
     class Told(Runner):
         wide = 0
 
-        def _clock(self, command):
+        def _clock(self, command: Command) -> None:
             instance.register_write(CLOCK, 0, int(command.args, 0).to_bytes(6, "big"))
 
-        def _queue(self, command):
+        def _queue(self, command: Command) -> None:
             instance.register_write(DEPTH, 0, int(command.args, 0).to_bytes(3, "big"))
 
-        def _register_write(self, command):
+        def _register_write(self, command: Command) -> None:
             instance.register_write(PENDING, self.wide, b"\1")
             self.wide += 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -13,6 +13,9 @@ from p4switch.bmv2 import read
 from p4switch.errors import UserError
 from p4switch.stf import Options, StfError, find_tests, parse, run_folder, run_tests
 from p4switch.stf.runner import Runner
+
+if TYPE_CHECKING:
+    from p4switch.engine import Switch
 
 DOCUMENT: dict[str, Any] = {
     "header_types": [
@@ -147,9 +150,14 @@ class Recorder:
         return lambda *args: self.calls.append((name, *args))
 
 
+def runner_of(document: dict[str, Any], recorder: Recorder) -> Runner:
+    """Return a runner that takes a recorder for a switch."""
+    return Runner(read(document), cast("Switch", recorder))
+
+
 def run(text: str, outputs: list[tuple[int, bytes]] | None = None) -> list[tuple[Any, ...]]:
     recorder = Recorder(outputs)
-    runner = Runner(read(DOCUMENT), recorder)
+    runner = runner_of(DOCUMENT, recorder)
     for command in parse(text):
         runner.carry_out(command)
     runner.check()
@@ -209,7 +217,7 @@ def test_names_in_quotes_may_have_blanks_in_any_command() -> None:
         document = document.replace(f'"ingress.{name}"', f'"ingress.{odd}"')
     text, document = text.replace("P.unused", "P.not used"), document.replace("P.unused", "P.not used")
     recorder = Recorder()
-    runner = Runner(read(json.loads(document)), recorder)
+    runner = runner_of(json.loads(document), recorder)
     for command in parse(text):
         runner.carry_out(command)
     assert [name for name, *_ in recorder.calls] == [name for name, *_ in plain]

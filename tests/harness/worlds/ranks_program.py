@@ -4,19 +4,15 @@ The first one draws networks, splits and delays, and compares what all find with
 """
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import mpi4py.MPI
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "p4switch" / "fabric"))
-
-from test_order import networks  # type: ignore[import-not-found]  # tests of another folder, by its path
-from test_workers import Worker, alone, same, splits, together  # type: ignore[import-not-found]
-
 from harness.worlds.ranks import Ranks, shared_memory
+from tests.p4switch.fabric.test_order import networks
+from tests.p4switch.fabric.test_workers import Worker, alone, same, splits, together
 
 
 def work(ranks: Ranks, plan: Any, split: Any) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def folder(tmp_path: Path) -> Path:
 @needs_mpi
 def test_ranks_find_what_one_worker_finds() -> None:
     program = [sys.executable, "-m", "mpi4py", str(HERE / "ranks_program.py"), EXAMPLES]
-    process = started("-n", "3", *program, cwd=ROOT)
+    process = started("-n", "3", *program, cwd=ROOT, PYTHONPATH=str(ROOT))  # the program imports other tests
     out, err = process.communicate(timeout=500)
     assert process.returncode == 0, (out + err)[-3000:]
 

@@ -111,7 +111,8 @@ class Client:
         for name, value in (keys or {}).items():
             field = next(f for f in info["key"] if f["name"] == name)
             self._key(entry.key.fields.add(field_id=field["id"]), field, value)
-        spec = next((a for a in info.get("action_specs", []) if a["name"].endswith(action)), {}) if action else {}
+        specs = [a for a in info.get("action_specs", []) if action and a["name"].endswith(action)]
+        spec: dict[str, Any] = specs[0] if specs else {}
         entry.data.action_id = spec.get("id", 0)
         fields = [f for d in info["data"] for f in d.get("oneof", [d.get("singleton")])] + spec.get("data", [])
         for name, value in data.items():
@@ -208,7 +209,7 @@ def _size(field: dict[str, Any]) -> int:
 
 def errors(error: grpc.RpcError) -> list[tuple[int, str]]:
     """Return code and message of each error in a refused batch."""
-    details = dict(error.trailing_metadata())["grpc-status-details-bin"]
+    details = next(each.value for each in error.trailing_metadata() if each.key == "grpc-status-details-bin")
     found = [bfruntime_pb2.Error.FromString(d.value) for d in status_pb2.Status.FromString(details).details]
     return [(e.canonical_code, e.message) for e in found]
 

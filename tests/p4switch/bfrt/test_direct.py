@@ -36,7 +36,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
 
 
 def counted(client: Client, kind: int, action: str = "hit", **data: Any) -> Message:
-    fields = {"first": 1, "second": 2} if action else {}
+    fields: dict[str, Any] = {"first": 1, "second": 2} if action else {}
     return client.entry("In.counted", {"hdr.h.kind": kind}, action, **fields, **data)
 
 

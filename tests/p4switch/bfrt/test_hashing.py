@@ -149,7 +149,7 @@ def test_the_member_of_a_group_for_a_hash(bench: Bench) -> None:
     client = bench.client
     for member in (4, 5, 6):
         client.write("INSERT", client.entry("In.members", {"$ACTION_MEMBER_ID": member}, action="go", port=member))
-    both = {"_ACTION_MEMBER_ID": [4, 5, 6], "_ACTION_MEMBER_STATUS": [True, False, True]}
+    both: dict[str, Any] = {"_ACTION_MEMBER_ID": [4, 5, 6], "_ACTION_MEMBER_STATUS": [True, False, True]}
     client.write("INSERT", client.entry("In.groups", {"$SELECTOR_GROUP_ID": 1}, **both))
     client.write("INSERT", client.entry("In.spread", {"hdr.h.kind": 7}, _SELECTOR_GROUP_ID=1))
     for value in range(20):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
@@ -20,6 +20,9 @@ from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
 from tests.p4switch.architectures.tofino import compiled
 from tests.p4switch.bfrt.conftest import Client, errors
+
+if TYPE_CHECKING:
+    from p4switch.engine import Switch
 
 INGRESS = """
     DirectCounter<bit<32>>(CounterType_t.PACKETS) hits;
@@ -44,13 +47,13 @@ class Bench:
 
     def __init__(self, programs: dict[str, Sequence[tuple[int, Compiled]]]) -> None:
         control = threading.RLock()
-        self.switches: dict[int, Any] = {}
+        self.switches: dict[int, Switch] = {}
         served = []
         for name, pipes in programs.items():
             made = []
             for number, program in pipes:
                 self.switches[number] = load().Switch(str(build(program.program)))
-                device = Device(lambda _, at=number: self.switches[at], 0, control=control)
+                device = Device(self.builder(number), 0, control=control)
                 LocalClient(device).set_pipeline(program.p4info, program.json_bytes)
                 made.append(Pipe(number, device, program))
             served.append(Program(name, made))
@@ -60,6 +63,10 @@ class Bench:
         self.server.start()
         tables = [*served[0].bf_rt["tables"], *TNA.fixed_tables]
         self.client = Client(f"127.0.0.1:{self.server.port}", {"tables": tables})
+
+    def builder(self, number: int) -> Callable[[object], Switch]:
+        """Return a function that gives the switch of this pipe, whatever its program."""
+        return lambda _: self.switches[number]
 
     def close(self) -> None:
         self.client.close()
@@ -87,7 +94,7 @@ def refused(call: Any) -> Any:
 
 
 def route(bench: Bench, kind: int, port: int | None = None) -> Any:
-    data = {} if port is None else {"action": "to", "port": port}
+    data: dict[str, Any] = {} if port is None else {"action": "to", "port": port}
     return bench.client.entry(ROUTE, {"hdr.h.kind": kind}, **data)
 
 

@@ -43,7 +43,8 @@ def test_fields_of_an_application_keep_their_values(bench: Bench) -> None:
 def test_what_an_application_does_not_have_is_refused(bench: Bench) -> None:
     client = bench.client
     for name in ("ibg", "ipg_jitter"):
-        told = refused(client.write, "MODIFY", application(bench, 1, **{name: 5}))[0][1]
+        other_than_0: dict[str, Any] = {name: 5}
+        told = refused(client.write, "MODIFY", application(bench, 1, **other_than_0))[0][1]
         assert told == f"{APPLICATIONS}: {name} other than 0 is not supported"
     assert "application 8; expected less than 8" in refused(client.write, "MODIFY", application(bench, 8))[0][1]
 

@@ -47,7 +47,7 @@ class Rig:
         self.client = Client(f"127.0.0.1:{self.server.port}", program.bf_rt)
         self.key = self.client.tables[TABLE]["key"][0]["name"]
 
-    def entry(self, port: int, **data: int) -> Any:
+    def entry(self, port: int, **data: Any) -> Any:
         return self.client.entry(TABLE, {self.key: port}, **data)
 
     def sees(self, port: int) -> tuple[int, int]:

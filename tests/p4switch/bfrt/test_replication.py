@@ -126,7 +126,9 @@ def test_a_group_is_a_tree_of_nodes_ecmps_and_lags(bench: Bench) -> None:
     client.write("INSERT", group(bench, (1, None), (2, 6)))
     assert copies(bench, 2, 0) == [(3, 1), (20, 1)]
     assert copies(bench, 2, 1) == [(3, 1), (21, 1)]
-    ecmps = {"_MULTICAST_ECMP_ID": [1], "_MULTICAST_ECMP_L1_XID_VALID": [False], "_MULTICAST_ECMP_L1_XID": [0]}
+    ecmps: dict[str, Any] = {
+        "_MULTICAST_ECMP_ID": [1], "_MULTICAST_ECMP_L1_XID_VALID": [False], "_MULTICAST_ECMP_L1_XID": [0]
+    }
     client.write("MODIFY_INC", client.entry("$pre.mgid", {"$MGID": 10}, **ecmps))
     assert copies(bench, 2, 0) == [(3, 1), (11, 3), (20, 1)]
     assert copies(bench, 2, 1) == [(3, 1), (12, 4), (21, 1)]

@@ -134,7 +134,7 @@ def test_other_actions_than_bind_are_refused_by_name(client: Client) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         client.call("SetForwardingPipelineConfig", request, PB.SetForwardingPipelineConfigResponse)
     assert raised.value.code() == grpc.StatusCode.UNIMPLEMENTED
-    assert "RECONCILE_AND_WARM_INIT_END" in raised.value.details()
+    assert "RECONCILE_AND_WARM_INIT_END" in (raised.value.details() or "")
 
 
 def test_the_config_has_the_programs_bf_rt_json(client: Client, program: Compiled) -> None:
@@ -390,7 +390,7 @@ def test_no_packet_goes_to_a_member_that_is_not_active(bench: Bench, client: Cli
     for member in (1, 2):
         client.write("INSERT", client.entry("In.members", {"$ACTION_MEMBER_ID": member}, action="go", port=member))
     group = {"$SELECTOR_GROUP_ID": 1}
-    states = {"_ACTION_MEMBER_ID": [1, 2], "_ACTION_MEMBER_STATUS": [False, True]}
+    states: dict[str, Any] = {"_ACTION_MEMBER_ID": [1, 2], "_ACTION_MEMBER_STATUS": [False, True]}
     client.write("INSERT", client.entry("In.groups", group, **states))
     client.write("INSERT", client.entry(SPREAD, {"hdr.h.kind": (8, 8)}, _SELECTOR_GROUP_ID=1))
     assert {port for value in range(20) for port, _ in bench.switch.process(1, bytes([8, value]))} == {2}
@@ -414,7 +414,7 @@ def test_a_group_gets_another_size(bench: Bench, client: Client) -> None:
     for member in (1, 2):
         client.write("INSERT", client.entry("In.members", {"$ACTION_MEMBER_ID": member}, action="go", port=member))
     group = {"$SELECTOR_GROUP_ID": 1}
-    both = {"_ACTION_MEMBER_ID": [1, 2], "_ACTION_MEMBER_STATUS": [True, True]}
+    both: dict[str, Any] = {"_ACTION_MEMBER_ID": [1, 2], "_ACTION_MEMBER_STATUS": [True, True]}
     client.write("INSERT", client.entry("In.groups", group, _MAX_GROUP_SIZE=1))
     errors = refused(client.write, "MODIFY", client.entry("In.groups", group, _MAX_GROUP_SIZE=1, **both))
     assert errors[0][0] == code_pb2.RESOURCE_EXHAUSTED
@@ -430,12 +430,12 @@ def test_a_member_may_be_in_a_group_twice(bench: Bench, client: Client) -> None:
     for member in (1, 2):
         client.write("INSERT", client.entry("In.members", {"$ACTION_MEMBER_ID": member}, action="go", port=member))
     group = {"$SELECTOR_GROUP_ID": 1}
-    listed = {"_ACTION_MEMBER_ID": [2, 1, 2], "_ACTION_MEMBER_STATUS": [False, True, True]}
+    listed: dict[str, Any] = {"_ACTION_MEMBER_ID": [2, 1, 2], "_ACTION_MEMBER_STATUS": [False, True, True]}
     client.write("INSERT", client.entry("In.groups", group, _ADT_OFFSET=16, **listed))
     (found,) = client.read(client.entry("In.groups", group))
     assert {f"_{name[1:]}": value for name, value in found.items() if "MEMBER" in name} == listed
     assert found["$ADT_OFFSET"] == 16
-    more = {"_ACTION_MEMBER_ID": [2], "_ACTION_MEMBER_STATUS": [True]}
+    more: dict[str, Any] = {"_ACTION_MEMBER_ID": [2], "_ACTION_MEMBER_STATUS": [True]}
     client.write("MODIFY_INC", client.entry("In.groups", group, **more))
     (found,) = client.read(client.entry("In.groups", group))
     assert found["$ACTION_MEMBER_STATUS"] == [True] * 3
@@ -448,12 +448,13 @@ def test_entries_refer_to_groups_with_an_active_member_alone(bench: Bench, clien
     client.write("INSERT", client.entry("In.members", {"$ACTION_MEMBER_ID": 1}, action="go", port=3))
     group = {"$SELECTOR_GROUP_ID": 1}
     entry = client.entry(SPREAD, {"hdr.h.kind": (8, 8)}, _SELECTOR_GROUP_ID=1)
-    off = {"_ACTION_MEMBER_ID": [1], "_ACTION_MEMBER_STATUS": [False]}
+    off: dict[str, Any] = {"_ACTION_MEMBER_ID": [1], "_ACTION_MEMBER_STATUS": [False]}
     client.write("INSERT", client.entry("In.groups", group, **off))
     assert refused(client.write, "INSERT", entry)[0][0] == code_pb2.FAILED_PRECONDITION
     client.write("MODIFY", client.entry("In.groups", group, **{**off, "_ACTION_MEMBER_STATUS": [True]}))
     client.write("INSERT", entry)
-    for data in (off, {"_ACTION_MEMBER_ID": [], "_ACTION_MEMBER_STATUS": []}):
+    none: dict[str, Any] = {"_ACTION_MEMBER_ID": [], "_ACTION_MEMBER_STATUS": []}
+    for data in (off, none):
         ((code, message),) = refused(client.write, "MODIFY", client.entry("In.groups", group, **data))
         assert (code, "no member would be active" in message) == (code_pb2.FAILED_PRECONDITION, True)
     assert [port for port, _ in bench.switch.process(1, bytes([8, 1]))] == [3]
@@ -539,7 +540,7 @@ def test_a_counter_is_read_and_set(bench: Bench, client: Client) -> None:
 
 def test_a_meter_has_rates_in_kilobits(client: Client) -> None:
     names = "CIR_KBPS", "PIR_KBPS", "CBS_KBITS", "PBS_KBITS"
-    rates = {f"_METER_SPEC_{name}": value for name, value in zip(names, (8, 16, 4, 8), strict=True)}
+    rates: dict[str, Any] = {f"_METER_SPEC_{name}": value for name, value in zip(names, (8, 16, 4, 8), strict=True)}
     client.write("INSERT", client.entry("In.rate", {"$METER_INDEX": 3}, **rates))
     (found,) = client.read(client.entry("In.rate", {"$METER_INDEX": 3}))
     assert {f"_{name[1:]}": value for name, value in found.items() if name != "$METER_INDEX"} == rates
@@ -642,7 +643,7 @@ def test_a_pipe_that_is_not_there_is_refused(client: Client) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         client.call("Write", request, PB.WriteResponse)
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert "pipe 1; expected 0" in raised.value.details()
+    assert "pipe 1; expected 0" in (raised.value.details() or "")
 
 
 def test_another_pipeline_over_p4runtime_ends_it(bench: Bench, client: Client, program: Compiled) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def ingress(body: str, before: str = "", main: str = MAIN) -> str:
 
 
 @pytest.fixture
-def build(tmp_path: Path):
+def build(tmp_path: Path) -> Callable[[str], Compiled]:
     def run(text: str) -> Compiled:
         path = tmp_path / "program.p4"
         path.write_text(text)
@@ -61,7 +62,7 @@ def action(document: dict[str, Any], name: str) -> dict[str, Any]:
 # BMv2 JSON
 
 
-def test_all_sections_are_there(build) -> None:
+def test_all_sections_are_there(build: Callable[[str], Compiled]) -> None:
     document = build(ingress("apply { }")).json
     sections = """program __meta__ header_types headers header_stacks header_union_types header_unions
         header_union_stacks field_lists errors enums parsers parse_vsets deparsers meter_arrays counter_arrays
@@ -73,7 +74,7 @@ def test_all_sections_are_there(build) -> None:
     assert document["errors"][0] == ["NoError", 0]
 
 
-def test_header_types_are_whole_bytes(build) -> None:
+def test_header_types_are_whole_bytes(build: Callable[[str], Compiled]) -> None:
     document = build(ingress("bit<3> local; apply { local = 1; meta.inner.flag = true; }")).json
     for t in document["header_types"]:
         assert sum(f[1] for f in t["fields"]) % 8 == 0, t["name"]
@@ -86,7 +87,7 @@ def test_header_types_are_whole_bytes(build) -> None:
     assert document["deparsers"][0]["order"] == ["data", "items[0]", "items[1]"]
 
 
-def test_expressions_are_brought_back_into_range(build) -> None:
+def test_expressions_are_brought_back_into_range(build: Callable[[str], Compiled]) -> None:
     document = build(
         ingress("""
             action go(bit<8> n) {
@@ -109,7 +110,7 @@ def test_expressions_are_brought_back_into_range(build) -> None:
     assert (entry["action_data"], entry["action_const"]) == (["0x3"], False)
 
 
-def test_conditions_in_actions_are_jumps(build) -> None:
+def test_conditions_in_actions_are_jumps(build: Callable[[str], Compiled]) -> None:
     document = build(
         ingress("""
             action go() {
@@ -126,7 +127,7 @@ def test_conditions_in_actions_are_jumps(build) -> None:
     assert targets == ["0x3", "0x6"]
 
 
-def test_keys(build) -> None:
+def test_keys(build: Callable[[str], Compiled]) -> None:
     document = build(
         ingress("""
             table t {
@@ -162,7 +163,7 @@ def test_keys(build) -> None:
     assert table(document, first)["next_tables"] == {first.removeprefix("tbl_"): "ingress.t"}
 
 
-def test_next_tables(build) -> None:
+def test_next_tables(build: Callable[[str], Compiled]) -> None:
     document = build(
         ingress("""
             action one() { }
@@ -176,7 +177,7 @@ def test_next_tables(build) -> None:
     assert table(document, "ingress.u")["next_tables"] == {"NoAction": None}
 
 
-def test_select_values_are_padded_field_by_field(build) -> None:
+def test_select_values_are_padded_field_by_field(build: Callable[[str], Compiled]) -> None:
     text = ingress("apply { }").replace(
         "transition accept;",
         """transition select(hdr.data.a[3:0], hdr.data.x) {
@@ -207,7 +208,7 @@ def test_ids_are_those_of_p4c() -> None:
     assert [symbols.alias(n) for n in ("a.t", "b.t", "b.u")] == ["a.t", "b.t", "u"]
 
 
-def test_p4info(build) -> None:
+def test_p4info(build: Callable[[str], Compiled]) -> None:
     info = build(
         ingress(
             """
@@ -263,7 +264,7 @@ def test_p4info(build) -> None:
 # Files and the cache
 
 
-def test_write(build, tmp_path: Path) -> None:
+def test_write(build: Callable[[str], Compiled], tmp_path: Path) -> None:
     compiled = build(ingress("table t { actions = { NoAction; } } apply { t.apply(); }"))
     compiled.write(tmp_path / "out.json", tmp_path / "out.txtpb")
     compiled.write(p4info_path=tmp_path / "out.bin")
@@ -279,7 +280,12 @@ def test_what_is_in_the_cache_is_not_compiled_again(tmp_path: Path, monkeypatch:
     (tmp_path / "part.p4").write_text("#define VALUE 1\n")
     count = []
     real = compiler._compile
-    monkeypatch.setattr(compiler, "_compile", lambda *args: count.append(args) or real(*args))
+
+    def counted(*args: Any) -> Any:
+        count.append(args)
+        return real(*args)
+
+    monkeypatch.setattr(compiler, "_compile", counted)
     first = compile_program(path)
     assert compile_program(path).json == first.json
     assert len(count) == 1
@@ -331,7 +337,9 @@ EXTERN = "extern thing { thing(); void poke(); }\nextern void shout(in bit<8> v)
         ("apply { clone(CloneType.E2E, 1); }", "", "'clone' can only be called in egress on this target"),
     ],
 )  # fmt: skip
-def test_limits_are_told_with_their_place(build, body: str, before: str, message: str) -> None:
+def test_limits_are_told_with_their_place(
+    build: Callable[[str], Compiled], body: str, before: str, message: str
+) -> None:
     with pytest.raises(UserError) as caught:
         build(ingress(body, before))
     first = str(caught.value).splitlines()[0]
@@ -340,6 +348,6 @@ def test_limits_are_told_with_their_place(build, body: str, before: str, message
     assert ": error: " in first
 
 
-def test_a_package_is_needed(build) -> None:
+def test_a_package_is_needed(build: Callable[[str], Compiled]) -> None:
     with pytest.raises(UserError, match="no package is instantiated"):
         build(ingress("apply { }", main=""))

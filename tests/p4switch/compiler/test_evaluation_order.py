@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ PARSER = """state start {
 
 
 @pytest.fixture
-def process(tmp_path: Path):
+def process(tmp_path: Path) -> Callable[..., str]:
     def run(frame: str, ingress: str = "apply { std.egress_spec = 1; }", **parts: str) -> str:
         if "apply" not in ingress:
             ingress = f"apply {{ std.egress_spec = 1; {ingress} }}"
@@ -89,11 +90,11 @@ def process(tmp_path: Path):
          "09040000"),
     ],
 )  # fmt: skip
-def test_statements(process, statements: str, expected: str) -> None:
+def test_statements(process: Callable[..., str], statements: str, expected: str) -> None:
     assert process("03000000" + "00000000", statements)[:8] == expected
 
 
-def test_an_array_before_its_index(process) -> None:
+def test_an_array_before_its_index(process: Callable[..., str]) -> None:
     statements = "hdr.data.b = hdr.items[bump(hdr.items[1].f)].f; hdr.data.c = hdr.items[1].f;"
     assert process("00000000" + "10000030", statements) == "00000100" + "10010030"
     assert process("00000000" + "10012030", statements) == "00200200" + "10022030"
@@ -101,7 +102,7 @@ def test_an_array_before_its_index(process) -> None:
     assert process("00000000" + "10203040", statements)[:4] == "0010"
 
 
-def test_an_index_in_the_header_that_is_assigned_to(process) -> None:
+def test_an_index_in_the_header_that_is_assigned_to(process: Callable[..., str]) -> None:
     statements = "hdr.items[hdr.items[1].f] = {f = 0x55};"
     assert process("00000000" + "00010203", statements) == "00000000" + "00550203"
 
@@ -127,11 +128,11 @@ TABLE = """
         ('hdr.data.a : selector; bump(hdr.data.a) : selector @name("bumped"); hdr.data.a : exact;', "(_, _, 8)"),
     ],
 )
-def test_keys_of_a_table(process, keys: str, entry: str) -> None:
+def test_keys_of_a_table(process: Callable[..., str], keys: str, entry: str) -> None:
     assert process("07000000" + "00000000", TABLE.format(keys=keys, entry=entry))[:8] == "08000044"
 
 
-def test_what_a_condition_leaves_out_takes_nothing_of_the_packet(process) -> None:
+def test_what_a_condition_leaves_out_takes_nothing_of_the_packet(process: Callable[..., str]) -> None:
     """A `lookahead` that would fail for want of bits, on the side that is not evaluated."""
     parser = """state start {
         pkt.extract(hdr.data);
@@ -144,12 +145,12 @@ def test_what_a_condition_leaves_out_takes_nothing_of_the_packet(process) -> Non
     assert process("01000000" + "0000000000000002" + "00000000000000ff", parser=parser).startswith("010101ff")
 
 
-def test_a_header_is_emitted_as_it_was(process) -> None:
+def test_a_header_is_emitted_as_it_was(process: Callable[..., str]) -> None:
     deparser = "item_t own = {0x11}; pkt.emit(own); own.f = hdr.data.a; pkt.emit(own); own.setInvalid(); pkt.emit(own);"
     assert process("22000000" + "00000000", deparser=deparser) == "1122"
 
 
-def test_a_checksum_of_what_takes_branches_is_refused(process, tmp_path: Path) -> None:
+def test_a_checksum_of_what_takes_branches_is_refused(process: Callable[..., str], tmp_path: Path) -> None:
     clause = "update_checksum(true, {hdr.data.a == 0 ? bump(meta.u) : 8w1}, hdr.data.b, HashAlgorithm.crc32);"
     with pytest.raises(CompileError, match="computations are not supported in 'update_sums'"):
         process("", update=clause)

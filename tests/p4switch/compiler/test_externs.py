@@ -5,12 +5,13 @@ from __future__ import annotations
 import binascii
 import struct
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from p4switch.compiler import compile_program
-from p4switch.engine import build, load
+from p4switch.engine import Switch, build, load
 
 PROGRAM = """
 #include <core.p4>
@@ -36,8 +37,8 @@ EXTRACT = "state start { pkt.extract(hdr.data); transition accept; }"
 
 
 @pytest.fixture
-def switch(tmp_path: Path):
-    def make(ingress: str, egress: str = "apply { }", parser: str = EXTRACT, **parts: str):
+def switch(tmp_path: Path) -> Callable[..., Switch]:
+    def make(ingress: str, egress: str = "apply { }", parser: str = EXTRACT, **parts: str) -> Switch:
         text = PROGRAM.format(
             ingress=ingress,
             egress=egress,
@@ -49,7 +50,8 @@ def switch(tmp_path: Path):
         )
         path = tmp_path / "program.p4"
         path.write_text(text)
-        return load().Switch(str(build(compile_program(path).program)), seed=1, tick_ns=1000)
+        made: Switch = load().Switch(str(build(compile_program(path).program)), seed=1, tick_ns=1000)
+        return made
 
     return make
 
@@ -58,11 +60,11 @@ def frame(a: int = 0, b: int = 0, x: int = 0, r: int = 0, payload: bytes = b"") 
     return struct.pack("!BBHI", a, b, x, r) + payload
 
 
-def send(sw, data: bytes, now: int = 0) -> list[tuple[int, tuple[int, int, int, int], bytes]]:
+def send(sw: Switch, data: bytes, now: int = 0) -> list[tuple[int, tuple[int, int, int, int], bytes]]:
     return [(port, struct.unpack("!BBHI", out[:8]), out[8:]) for port, out in sw.process(0, data, now)]
 
 
-def test_register(switch) -> None:
+def test_register(switch: Callable[..., Switch]) -> None:
     sw = switch("""
         register<bit<32>>(4) counts;
         apply {
@@ -78,7 +80,7 @@ def test_register(switch) -> None:
     assert sw.register_read("ingress.counts", 2) == (3).to_bytes(4, "big")
 
 
-def test_counters(switch) -> None:
+def test_counters(switch: Callable[..., Switch]) -> None:
     sw = switch("""
         counter(4, CounterType.packets_and_bytes) seen;
         direct_counter(CounterType.packets_and_bytes) hits;
@@ -92,7 +94,7 @@ def test_counters(switch) -> None:
     assert sw.direct_counter_read("ingress.t", handle) == (2, 40)
 
 
-def test_meters(switch) -> None:
+def test_meters(switch: Callable[..., Switch]) -> None:
     sw = switch("""
         meter(2, MeterType.packets) rate;
         direct_meter<bit<2>>(MeterType.packets) per_entry;
@@ -117,7 +119,7 @@ def test_meters(switch) -> None:
 
 @pytest.mark.parametrize("key", ["key = { hdr.data.a : exact; }", ""])
 @pytest.mark.parametrize("const", ["", "const "])
-def test_the_meter_of_a_default_entry(switch, key: str, const: str) -> None:
+def test_the_meter_of_a_default_entry(switch: Callable[..., Switch], key: str, const: str) -> None:
     sw = switch(f"""
         direct_meter<bit<2>>(MeterType.packets) per_entry;
         action look() {{ per_entry.read(meta.color); }}
@@ -128,7 +130,7 @@ def test_the_meter_of_a_default_entry(switch, key: str, const: str) -> None:
     assert [send(sw, frame(a=7), now=1_000_000)[0][1][0] for _ in range(3)] == [0, 2, 2]
 
 
-def test_random_is_within_bounds_and_depends_on_the_seed(switch, tmp_path: Path) -> None:
+def test_random_is_within_bounds_and_depends_on_the_seed(switch: Callable[..., Switch], tmp_path: Path) -> None:
     body = "apply { std.egress_spec = 1; random(hdr.data.r, (bit<32>)hdr.data.a, (bit<32>)hdr.data.b); }"
     sw = switch(body)
     values = [send(sw, frame(a=10, b=13))[0][1][3] for _ in range(200)]
@@ -137,7 +139,7 @@ def test_random_is_within_bounds_and_depends_on_the_seed(switch, tmp_path: Path)
     assert [send(again, frame(a=10, b=13))[0][1][3] for _ in range(200)] == values
 
 
-def test_hash(switch) -> None:
+def test_hash(switch: Callable[..., Switch]) -> None:
     sw = switch("""
         apply {
             std.egress_spec = 1;
@@ -151,7 +153,7 @@ def test_hash(switch) -> None:
     assert 100 <= x < 110
 
 
-def test_digest_has_the_values_of_the_call(switch) -> None:
+def test_digest_has_the_values_of_the_call(switch: Callable[..., Switch]) -> None:
     sw = switch(
         """
         apply {
@@ -168,13 +170,13 @@ def test_digest_has_the_values_of_the_call(switch) -> None:
     assert sw.digests() == [(1, b"\x05\x12\x34")]
 
 
-def test_truncate(switch) -> None:
+def test_truncate(switch: Callable[..., Switch]) -> None:
     sw = switch("apply { std.egress_spec = 1; truncate((bit<32>)hdr.data.a); }")
     assert sw.process(0, frame(a=10, payload=bytes(50)))[0][1] == frame(a=10, payload=bytes(2))
     assert len(sw.process(0, frame(a=200, payload=bytes(50)))[0][1]) == 58
 
 
-def test_action_profile_and_selector(switch) -> None:
+def test_action_profile_and_selector(switch: Callable[..., Switch]) -> None:
     sw = switch("""
         action send(bit<9> port) { std.egress_spec = port; }
         action_profile(8) members;
@@ -199,7 +201,7 @@ def test_action_profile_and_selector(switch) -> None:
     assert {send(sw, frame(a=2, x=9, b=9, r=i))[0][0] for i in range(20)} == {send(sw, frame(a=2, x=9, b=9))[0][0]}
 
 
-def test_value_set(switch) -> None:
+def test_value_set(switch: Callable[..., Switch]) -> None:
     sw = switch(
         "apply { std.egress_spec = 1; hdr.data.b = meta.set; }",
         parser="""
@@ -239,7 +241,7 @@ REPORT = """
 
 
 @pytest.mark.parametrize(("a", "fields"), [(1, 0x07000800), (2, 0), (3, 0x00000800)])
-def test_clone_keeps_the_fields_of_its_list(switch, a: int, fields: int) -> None:
+def test_clone_keeps_the_fields_of_its_list(switch: Callable[..., Switch], a: int, fields: int) -> None:
     sw = switch(CLONE, REPORT)
     sw.clone_session_set(5, [(9, 0)])
     by_port = {port: values for port, values, _ in send(sw, frame(a=a, x=0x1234))}
@@ -283,7 +285,7 @@ def test_a_field_list_reaches_into_structs_and_headers_of_the_metadata(tmp_path:
     assert names["field_list4"] == ["m.y", "all.x", "all.lost"]
 
 
-def test_resubmit_keeps_a_field_of_a_nested_struct(switch) -> None:
+def test_resubmit_keeps_a_field_of_a_nested_struct(switch: Callable[..., Switch]) -> None:
     sw = switch(
         """
         apply {
@@ -309,7 +311,7 @@ def test_resubmit_keeps_a_field_of_a_nested_struct(switch) -> None:
         "table t { actions = { NoAction; } } apply { std.egress_spec = 1; LOOP { t.apply(); } }",
     ],
 )
-def test_a_packet_in_an_endless_loop_is_dropped_and_counted(switch, loop: str) -> None:
+def test_a_packet_in_an_endless_loop_is_dropped_and_counted(switch: Callable[..., Switch], loop: str) -> None:
     head = "for (meta.set = 0; meta.set < hdr.data.a; meta.set = meta.set & 0)"
     loop = loop.replace("BODY", f"{head} {{ hdr.data.b = hdr.data.b + 1; }}").replace("LOOP", head)
     for parts in ({"ingress": loop}, {"ingress": "apply { std.egress_spec = 1; }", "egress": loop}):
@@ -318,7 +320,7 @@ def test_a_packet_in_an_endless_loop_is_dropped_and_counted(switch, loop: str) -
         assert sw.counts == {"received": 3, "cloned": 0, "multicast": 0, "transmitted": 2, "dropped": 1}
 
 
-def test_recirculate_and_egress_clone(switch) -> None:
+def test_recirculate_and_egress_clone(switch: Callable[..., Switch]) -> None:
     sw = switch("apply { std.egress_spec = 1; meta.lost = 9; }", REPORT)
     sw.clone_session_set(6, [(9, 3)])
     [(port, values, _)] = send(sw, frame(a=4))
@@ -328,7 +330,7 @@ def test_recirculate_and_egress_clone(switch) -> None:
     assert by_port[9][1] == 2
 
 
-def test_resubmit(switch) -> None:
+def test_resubmit(switch: Callable[..., Switch]) -> None:
     sw = switch("""
         apply {
             std.egress_spec = 1;
@@ -343,7 +345,7 @@ def test_resubmit(switch) -> None:
     assert send(sw, frame(b=0x55))[0][1] == (0, 6, 0, 0x11000000)
 
 
-def test_multicast_priority_and_timestamps(switch) -> None:
+def test_multicast_priority_and_timestamps(switch: Callable[..., Switch]) -> None:
     sw = switch(
         "apply { std.mcast_grp = 3; hdr.data.r = (bit<32>)std.ingress_global_timestamp; std.priority = 2; }",
         "apply { hdr.data.a = (bit<8>)std.egress_port; hdr.data.x = std.egress_rid; }",
@@ -355,7 +357,7 @@ def test_multicast_priority_and_timestamps(switch) -> None:
     assert send(sw, frame(), now=3_000)[0][1][3] - first == 2_000
 
 
-def test_checksums(switch) -> None:
+def test_checksums(switch: Callable[..., Switch]) -> None:
     fields = "{ hdr.data.a, hdr.data.b, hdr.data.r }"
     sw = switch(
         "apply { std.egress_spec = 1 + (bit<9>)std.checksum_error; hdr.data.b = 0x80; }",
@@ -375,7 +377,7 @@ def test_checksums(switch) -> None:
     assert send(sw, frame(0xFE, 2, checksum(0xFE, 2, 0), 0))[0][1][2] == checksum(0xFE, 2, 0)
 
 
-def test_a_failed_assertion_and_messages_do_not_stop_the_switch(switch) -> None:
+def test_a_failed_assertion_and_messages_do_not_stop_the_switch(switch: Callable[..., Switch]) -> None:
     sw = switch("""
         apply {
             std.egress_spec = 1;

@@ -292,7 +292,9 @@ def test_v1model_versions(tmp_path: Path, version: str, port: str) -> None:
     )
     record = next(d for d in program.declarations if getattr(d, "name", "") == "standard_metadata_t")
     assert isinstance(record, ast.StructDecl)
-    assert str(program.facts.types[record].fields[0].type) == port
+    struct = program.facts.types[record]
+    assert isinstance(struct, types.Struct)
+    assert str(struct.fields[0].type) == port
     (statement,) = body(program)
     assert isinstance(statement, ast.CallStatement)
     assert program.facts.bindings[statement.call].param_types == [types.Bits(8 if index else 32)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ V1Switch(parse(), verify_sums(), ingress(), egress(), update_sums(), deparse()) 
 
 
 @pytest.fixture
-def process(tmp_path: Path):
+def process(tmp_path: Path) -> Callable[..., str]:
     def run(frame: str, parser: str = "{ }", ingress: str = "", outside: str = "") -> str:
         path = tmp_path / "program.p4"
         if "state" not in parser:
@@ -66,7 +67,7 @@ parser Count(packet_in pkt, out bit<8> sum) {
 """
 
 
-def test_a_stack_that_is_an_out_parameter_begins_anew(process) -> None:
+def test_a_stack_that_is_an_out_parameter_begins_anew(process: Callable[..., str]) -> None:
     parser = """Many() many;
         state start { pkt.extract(hdr.data); pkt.extract(hdr.items.next); transition once; }
         state once { many.apply(pkt, hdr.items); transition again; }
@@ -75,7 +76,7 @@ def test_a_stack_that_is_an_out_parameter_begins_anew(process) -> None:
     assert process("00000000" + "11" + "03" + "81828304", parser, outside=MANY) == "000000ee" + "81828304"
 
 
-def test_a_stack_that_is_a_variable_of_a_parser_begins_anew(process) -> None:
+def test_a_stack_that_is_a_variable_of_a_parser_begins_anew(process: Callable[..., str]) -> None:
     parser = """Count() count;
         state start { pkt.extract(hdr.data); count.apply(pkt, hdr.data.b); transition again; }
         state again { count.apply(pkt, hdr.data.c); transition accept; }
@@ -83,13 +84,13 @@ def test_a_stack_that_is_a_variable_of_a_parser_begins_anew(process) -> None:
     assert process("00000000" + "01020408", parser, outside=MANY) == "00030c00"
 
 
-def test_last_of_a_stack_is_copied_with_its_validity(process) -> None:
+def test_last_of_a_stack_is_copied_with_its_validity(process: Callable[..., str]) -> None:
     assert process("00000000" + "7788", TWO + "hdr.copy = hdr.items.last;") == "00000000" + "7788" + "88"
     invalid = TWO + "hdr.items[1].setInvalid(); hdr.copy = hdr.items.last;"
     assert process("00000000" + "7788", invalid) == "00000000" + "77"
 
 
-def test_last_of_a_stack_is_a_header_like_others(process) -> None:
+def test_last_of_a_stack_is_a_header_like_others(process: Callable[..., str]) -> None:
     assert process("00000000" + "7788", TWO + "hdr.items.last.setInvalid();") == "00000000" + "77"
     assert process("00000000" + "7788", TWO + "hdr.items.last = hdr.items[0];") == "00000000" + "7777"
     both = "hdr.items.last.isValid() && hdr.items.last == hdr.copy"
@@ -97,7 +98,7 @@ def test_last_of_a_stack_is_a_header_like_others(process) -> None:
     assert process("00000000" + "7788", check) == "00010000" + "7788" + "88"
 
 
-def test_last_of_an_empty_stack_is_out_of_bounds(process) -> None:
+def test_last_of_an_empty_stack_is_out_of_bounds(process: Callable[..., str]) -> None:
     assert process("00000000", "hdr.copy = hdr.items.last; hdr.data.b = 1;") == "000000ee"
 
 
@@ -122,7 +123,7 @@ def test_last_of_an_empty_stack_is_out_of_bounds(process) -> None:
         ("meta.i = 1; hdr.eithers[1].one = {7}; hdr.eithers[0].two.setInvalid();", "one"),
     ],
 )
-def test_at_most_one_member_of_a_union_is_valid(process, statements: str, valid: str) -> None:
+def test_at_most_one_member_of_a_union_is_valid(process: Callable[..., str], statements: str, valid: str) -> None:
     clear = "void clear(out item_t item) { }"
     which = """
         if (hdr.either.one.isValid() || hdr.eithers[1].one.isValid()) { hdr.data.b = 1; }
@@ -146,7 +147,7 @@ def test_at_most_one_member_of_a_union_is_valid(process, statements: str, valid:
         ("select(hdr.data.a == 0) { true: one; false: accept; }", "00010000"),
     ],
 )
-def test_what_no_case_of_a_select_takes(process, cases: str, taken: str) -> None:
+def test_what_no_case_of_a_select_takes(process: Callable[..., str], cases: str, taken: str) -> None:
     parser = f"""value_set<bit<8>>(4) members;
         state start {{ pkt.extract(hdr.data); transition {cases} }}
         state one {{ hdr.data.b = 1; transition accept; }}"""

@@ -170,7 +170,7 @@ CHECKSUMS = {
 
 
 @pytest.fixture
-def compiled(tmp_path: Path):
+def compiled(tmp_path: Path) -> Callable[[str], Compiled]:
     def run(body: str) -> Compiled:
         path = tmp_path / "program.p4"
         path.write_text(HEAD + body + MAIN)
@@ -179,12 +179,12 @@ def compiled(tmp_path: Path):
     return run
 
 
-def sizes(compiled, body: str, nest: Nest) -> list[int]:
+def sizes(compiled: Callable[[str], Compiled], body: str, nest: Nest) -> list[int]:
     """Return the characters of the JSON at no, half and the whole depth, without what it quotes of the source."""
     return [size(compiled, body, nested(nest, depth)) for depth in (0, DEPTH // 2, DEPTH)]
 
 
-def size(compiled, body: str, text: str) -> int:
+def size(compiled: Callable[[str], Compiled], body: str, text: str) -> int:
     return characters(compiled(body.replace("NEST", text)))
 
 
@@ -199,7 +199,7 @@ def without_source(document: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", NESTS)
-def test_json_in_proportion(compiled, name: str) -> None:
+def test_json_in_proportion(compiled: Callable[[str], Compiled], name: str) -> None:
     none, half, whole = sizes(compiled, EVERYWHERE, NESTS[name])
     assert whole - none <= MOST_GROWTH * (half - none)
 
@@ -208,7 +208,7 @@ LEVELS = 16
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_mixed_nests(compiled, seed: int) -> None:
+def test_mixed_nests(compiled: Callable[[str], Compiled], seed: int) -> None:
     """Levels of any nests add to the JSON what they add to a nest of their own, and compute what they should."""
     names = random.Random(seed).choices(sorted(NESTS), k=LEVELS)
     text = "hdr.data.y"
@@ -227,7 +227,7 @@ def test_mixed_nests(compiled, seed: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["(pkt.lookahead<bit<64>>() |+| {})", "(pkt.lookahead<bit<64>>() << {})"])
-def test_packets_looked_into_in_proportion(compiled, text: str) -> None:
+def test_packets_looked_into_in_proportion(compiled: Callable[[str], Compiled], text: str) -> None:
     def program(depth: int) -> str:
         return (
             VALUE.replace("NEST", "0")
@@ -247,7 +247,7 @@ STATEMENTS = ("an array's element", "function that takes it twice", "function of
 
 @pytest.mark.parametrize("place", CHECKSUMS)
 @pytest.mark.parametrize("name", REPEATED)
-def test_without_temporaries_nests_are_refused(compiled, name: str, place: str) -> None:
+def test_without_temporaries_nests_are_refused(compiled: Callable[[str], Compiled], name: str, place: str) -> None:
     body = VALUE.replace("NEST", "0").replace("CHECKSUM", CHECKSUMS[place])
     compiled(body.replace("NEST", nested(NESTS[name], 2)))
     with pytest.raises(CompileError, match="this expression takes over 400 operations") as refused:
@@ -257,13 +257,13 @@ def test_without_temporaries_nests_are_refused(compiled, name: str, place: str) 
 
 @pytest.mark.parametrize("place", CHECKSUMS)
 @pytest.mark.parametrize("name", sorted(NESTS.keys() - {*REPEATED, *STATEMENTS}))
-def test_without_temporaries_in_proportion(compiled, name: str, place: str) -> None:
+def test_without_temporaries_in_proportion(compiled: Callable[[str], Compiled], name: str, place: str) -> None:
     none, half, whole = sizes(compiled, VALUE.replace("NEST", "0").replace("CHECKSUM", CHECKSUMS[place]), NESTS[name])
     assert whole - none <= MOST_GROWTH * (half - none)
 
 
 @pytest.mark.parametrize("name", NESTS)
-def test_values(compiled, name: str) -> None:
+def test_values(compiled: Callable[[str], Compiled], name: str) -> None:
     nest = NESTS[name]
     body = VALUE.replace("NEST", nested(nest, DEPTH)).replace("CHECKSUM", "")
     switch = load().Switch(str(build(compiled(body).program)))
@@ -275,7 +275,7 @@ def test_values(compiled, name: str) -> None:
         assert int.from_bytes(out[8:], "big") == expected, (x, y)
 
 
-def test_ranges_of_a_select_that_make_too_many_cases(compiled) -> None:
+def test_ranges_of_a_select_that_make_too_many_cases(compiled: Callable[[str], Compiled]) -> None:
     """Each of these ranges takes 126 values with masks."""
     select = "select(hdr.data.x, hdr.data.y, hdr.data.x) { (R, R, R): accept; default: accept; }"
     body = VALUE.replace("NEST", "0").replace("CHECKSUM", "").replace("transition accept;", f"transition {select}")

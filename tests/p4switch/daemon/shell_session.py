@@ -6,18 +6,19 @@ usage: shell_session.py ADDRESS P4INFO JSON
 import os
 import sys
 import traceback
+from collections.abc import Callable
 
 import p4runtime_sh.shell as sh
 from p4runtime_sh.p4runtime import P4RuntimeWriteException
 
 
-def send_packets():
+def send_packets() -> None:
     """Ask the test for one packet that hits `exact_one`, `lpm_one` and `mixed`."""
     print("send", flush=True)
     assert sys.stdin.readline() == "sent\n"
 
 
-def refused(code, call):
+def refused(code: str, call: Callable[[], object]) -> None:
     try:
         call()
     except P4RuntimeWriteException as error:
@@ -27,7 +28,7 @@ def refused(code, call):
     assert code in said, said
 
 
-def exact():
+def exact() -> None:
     te = sh.TableEntry("EverythingIngress.exact_one")(action="counted_send")
     te.match["e"] = "0x1234"
     te.action["port"] = "2"
@@ -58,7 +59,7 @@ def exact():
     assert not list(sh.TableEntry("exact_one").read())
 
 
-def every_match_kind():
+def every_match_kind() -> None:
     te = sh.TableEntry("lpm_one")(action="send")
     te.match["l"] = "10.0.0.0/8"
     te.action["port"] = "2"
@@ -85,7 +86,7 @@ def every_match_kind():
     refused("PERMISSION_DENIED", lambda: sh.TableEntry("mixed")(action="drop", is_default=True).modify())
 
 
-def default_and_initial_entries():
+def default_and_initial_entries() -> None:
     te = sh.TableEntry("lpm_one")(action="send", is_default=True)
     te.action["port"] = "3"
     te.modify()
@@ -95,7 +96,7 @@ def default_and_initial_entries():
     assert len(list(sh.TableEntry("preset").read())) == 2
 
 
-def profiles():
+def profiles() -> None:
     for i in (1, 2):
         member = sh.ActionProfileMember("selector")(member_id=i, action="send")
         member.action["port"] = str(i)
@@ -126,7 +127,7 @@ def profiles():
     te.delete()
 
 
-def cells():
+def cells() -> None:
     counter = sh.CounterEntry("cells")
     counter.index = 1
     (read,) = counter.read()
@@ -142,7 +143,7 @@ def cells():
     assert read.pir == 2
 
 
-def replication():
+def replication() -> None:
     group = sh.MulticastGroupEntry(1)
     group.add(1, 1).add(2, 2)
     group.insert()
@@ -158,7 +159,7 @@ def replication():
     session.delete()
 
 
-def packets():
+def packets() -> None:
     out = sh.PacketOut(payload=bytes(range(60)))
     out.metadata["egress_port"] = "2"
     out.metadata["hint"] = "0"
@@ -166,7 +167,7 @@ def packets():
     assert sys.stdin.readline() == "received\n"
 
 
-def main():
+def main() -> None:
     address, p4info, config = sys.argv[1:]
     sh.setup(device_id=1, grpc_addr=address, election_id=(0, 1), config=sh.FwdPipeConfig(p4info, config))
     for step in (exact, every_match_kind, default_and_initial_entries, profiles, cells, replication):

@@ -72,7 +72,12 @@ def test_a_chip_program_stops_a_queue_and_releases_it(tmp_path: Path) -> None:
 
     def left(count: int) -> list[int]:
         got: list[int] = []
-        wait_until(lambda: got.extend(data[0] for data in live.take(0.1)) or len(got) >= count)
+
+        def enough() -> bool:
+            got.extend(data[0] for data in live.take(0.1))
+            return len(got) >= count
+
+        wait_until(enough)
         return got
 
     send(255, credit=1)
@@ -97,7 +102,12 @@ def test_a_chip_programs_ghost_thread_knows_the_queue(tmp_path: Path) -> None:
         live.inject(8, bytes([5, 16]).ljust(160, b"\0"))
     live.start()
     got: list[bytes] = []
-    wait_until(lambda: got.extend(live.take(0.1)) or len(got) >= 4)
+
+    def all_there() -> bool:
+        got.extend(live.take(0.1))
+        return len(got) >= 4
+
+    wait_until(all_there)
     assert [int.from_bytes(data[2:6], "big") for data in got] == [0, 0, 2, 4]
     assert all(data[2:6] == data[6:10] for data in got)
     live.stop()

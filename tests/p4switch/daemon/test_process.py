@@ -237,7 +237,7 @@ def test_switch_pauses_its_senders(start: Any, namespace: Namespace, compiled: A
         h1.send(frame(2, e=i, length=1000))
     for i in range(20):
         assert h2.recv(10000)[1] == i
-    pauses = []
+    pauses: list[tuple[int, int]] = []
     while not pauses or pauses[-1][1]:  # until the pause is taken back
         message = h1.recv(10000)
         assert message[:6] == bytes.fromhex("0180c2000001")

@@ -149,7 +149,7 @@ class ProgramBuilder:
         self.run([assign(sm("egress_spec"), const(port))])
 
     def json(self) -> Json:
-        pipelines = []
+        pipelines: list[Json] = []
         for name, tables in self.pipelines.items():
             for table, following in zip(tables, [*tables[1:], None], strict=False):
                 if not table["next_tables"]:

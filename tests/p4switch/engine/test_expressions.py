@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from jsonbuilder import ProgramBuilder, assign, const, field, op
 
 from p4switch.engine import ProgramError
+from tests.p4switch.engine.jsonbuilder import ProgramBuilder, assign, const, field, op
 
 Json = Any
 Eval = Callable[[dict[str, int]], int]

@@ -46,7 +46,8 @@ def _graph(rng: random.Random) -> dict[str, flow.Node]:
 
 
 def _walk(nodes: dict[str, flow.Node], seed: int) -> list[int]:
-    state, out = seed, []
+    state = seed
+    out: list[int] = []
 
     def draw(n: int) -> int:
         nonlocal state

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from test_json_errors import everything
 
 from p4switch import ir, native
 from p4switch.bmv2 import read
 from p4switch.compiler import compile_program
 from p4switch.engine import build, fuzz, load, pipeline_cost
+from tests.p4switch.engine.test_json_errors import everything
 
 if TYPE_CHECKING:
     from p4switch.engine.codegen import Generated

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from jsonbuilder import ProgramBuilder, assign, call, const, field, named, op, param, sm
 
 from p4switch import native
 from p4switch.bmv2 import read
 from p4switch.engine import ProgramError, build, generated
+from tests.p4switch.engine.jsonbuilder import ProgramBuilder, assign, call, const, field, named, op, param, sm
 
 Json = Any
 
@@ -188,7 +188,8 @@ def test_message(change: Callable[[Json], None], message: str) -> None:
 
 
 def test_json_of_another_kind() -> None:
-    for document in ({}, {"a": 1}, json.loads('{"pipelines": 1}'), [], "", None, 3):
+    documents: tuple[Any, ...] = ({}, {"a": 1}, json.loads('{"pipelines": 1}'), [], "", None, 3)
+    for document in documents:
         with pytest.raises(ProgramError):
             generated(read(document))
         with pytest.raises(ProgramError):

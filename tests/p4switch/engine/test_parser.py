@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from jsonbuilder import ERRORS, ProgramBuilder, assign, call, const, field, op, sm
+
+from tests.p4switch.engine.jsonbuilder import ERRORS, ProgramBuilder, assign, call, const, field, op, sm
 
 Json = Any
 
@@ -26,7 +27,8 @@ def error_of(switch: Any, frame: bytes) -> str:
     [(_, out)] = switch.process(0, frame)
     assert int.from_bytes(out[1:3], "big") == len(frame)
     assert out[3:] == frame  # what was not parsed stays payload
-    return ERRORS[out[0]]
+    name: str = ERRORS[out[0]]
+    return name
 
 
 def test_too_short() -> None:

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from jsonbuilder import ProgramBuilder, assign, call, const, field, op, sm
 
 from p4switch.bmv2 import read
 from p4switch.engine import build, load
+from tests.p4switch.engine.jsonbuilder import ProgramBuilder, assign, call, const, field, op, sm
 
 Json = Any
 

@@ -1,15 +1,16 @@
 """Counters, meters, registers, random numbers, digests, action profiles, queue metadata."""
 
 import binascii
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from jsonbuilder import ProgramBuilder, assign, call, const, field, named, op, param, sm
 
 from p4switch.bmv2 import read
 from p4switch.engine import build_traced, load
 from p4switch.trace import Decoder, Trace, events
+from tests.p4switch.engine.jsonbuilder import ProgramBuilder, assign, call, const, field, named, op, param, sm
 
 Json = Any
 
@@ -229,7 +230,7 @@ def xor16(data: bytes) -> int:
     return total
 
 
-HASHES = {
+HASHES: dict[str, Callable[[bytes], int]] = {
     "crc16": crc16, "crc16_custom": crc16, "crc32": binascii.crc32, "crc32_custom": binascii.crc32, "csum16": csum16,
     "xor16": xor16, "identity": lambda data: int.from_bytes(data[:8], "big"),
     "crcCCITT": lambda data: binascii.crc_hqx(data, 0xFFFF),

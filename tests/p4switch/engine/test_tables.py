@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from jsonbuilder import ProgramBuilder, assign, const, field, param
+
+from tests.p4switch.engine.jsonbuilder import ProgramBuilder, assign, const, field, param
 
 if TYPE_CHECKING:
-    from p4switch.engine._engine import Switch
+    from p4switch.engine._engine import KeyField, Switch
 
 Json = Any
 WIDTHS = {"a": 8, "b": 4, "c": 12, "d": 32, "e": 48, "f": 128, "g": 72}
@@ -191,7 +192,7 @@ def test_a_hundred_thousand_prefixes() -> None:
 
 def test_bad_calls_change_nothing() -> None:
     switch = key_program({"b": "exact", "d": "lpm"}, max_size=2).switch()
-    good = [(b"\1", b""), (b"\12\0\0\0", 8)]
+    good: list[KeyField] = [(b"\1", b""), (b"\12\0\0\0", 8)]
     handle = switch.table_add(TABLE, good, 0, target(1))
     bad_keys: list[Any] = [
         [], good[:1], [*good, good[0]], [(b"", b""), good[1]], [(b"\1\1", b""), good[1]], [(b"\x11", b""), good[1]],

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stub import GBPS, Host, balance
 
 from p4switch.compiler import compile_program
 from p4switch.engine import Switch, build, build_traced
@@ -14,6 +13,7 @@ from p4switch.fabric import Fabric
 from p4switch.trace import Decoder, Trace
 from p4switch.trace import events as ev
 from tests.p4switch.architectures import tofino
+from tests.p4switch.fabric.stub import GBPS, Host, balance
 
 BLOCKS = {
     "INGRESS_PARSER": (

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import GBPS, Host, balance, examples, frame, ip, load
+
+from tests.p4switch.fabric.stub import GBPS, Host, balance, examples, frame, ip, load
 
 _RELEASE, _STOP = 2 << 8, 3 << 8  # a queue, as the pipeline of the tests understands it
 
@@ -114,7 +115,7 @@ def build(plan: Plan, independent: bool = False) -> tuple[Any, list[Host]]:
 
 @settings(deadline=None, max_examples=examples(60))
 @given(plans(), st.integers(1, 5000))
-def test_nothing_is_lost_without_a_reason(plan: Plan, step: int):
+def test_nothing_is_lost_without_a_reason(plan: Plan, step: int) -> None:
     network, hosts = build(plan)
     status = "until"
     for _ in range(20):
@@ -139,7 +140,7 @@ def assert_links_are_summed_up(network: Any) -> None:
     ports = ports.query("port >= 0").reset_index(drop=True)
     same = ["node", "port", "tx_bytes", "busy_ns", "depth_bytes"]
     assert links[same].equals(ports[same])
-    reasons = [name for name in ports if name.startswith("drop_") and name != "drop_bytes"]
+    reasons = [name for name in map(str, ports) if name.startswith("drop_") and name != "drop_bytes"]
     assert links["dropped"].tolist() == ports[reasons].sum(axis=1).tolist()
     paused_ns = pfc.groupby(["node", "port"])["paused_ns"].sum()
     assert links.set_index(["node", "port"])["paused_ns"].sub(paused_ns, fill_value=0).eq(0).all()
@@ -153,7 +154,7 @@ def results(network: Any, hosts: list[Host]) -> list[Any]:
 
 @settings(deadline=None, max_examples=examples(60))
 @given(plans(), st.integers(1, 3000), st.booleans(), st.integers(1, 500))
-def test_windows_leave_no_trace(plan: Plan, cut: int, independent: bool, events: int):
+def test_windows_leave_no_trace(plan: Plan, cut: int, independent: bool, events: int) -> None:
     """Equal runs are equal, also with samples and callbacks that cut the windows differently, in slices.
 
     So they are with hosts one after the other instead of in order of time.

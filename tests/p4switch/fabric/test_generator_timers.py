@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stub import GBPS, Host, balance
 
 from p4switch.architectures.packet_path import PACKET_PATHS
 from p4switch.engine import objects
 from p4switch.fabric import Fabric
 from tests.p4switch.architectures import tofino
+from tests.p4switch.fabric.stub import GBPS, Host, balance
 
 ONE_SHOT, PERIODIC = 3, 4
 OUT, DELAY_NS, LENGTH = 9, 500, 119

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import GBPS, Host, balance, frame, ip
 
 from harness.measure.tracing import hops
 from p4switch.bmv2 import read
@@ -18,6 +18,7 @@ from p4switch.ir.errors import ProgramError
 from p4switch.trace import Decoder
 from p4switch.trace import events as ev
 from tests.p4switch.architectures import tofino
+from tests.p4switch.fabric.stub import GBPS, Host, balance, frame, ip
 
 PORTS = (8, 9, 130)
 
@@ -31,7 +32,7 @@ def packet(port: int, queue: int, size: int = 160) -> bytes:
     return bytes([queue, port & 0xFF]).ljust(size, b"\0")
 
 
-def network(switch: Switch, frames: list[tuple[int, bytes]], **config: int) -> tuple[Fabric, list[Host]]:
+def network(switch: Switch, frames: list[tuple[int, bytes]], **config: Any) -> tuple[Fabric, list[Host]]:
     """Return a network with a sender at port 0, and hosts with slow links."""
     made, hosts = Fabric(), [Host(frames), *(Host() for _ in PORTS)]
     for host in hosts:

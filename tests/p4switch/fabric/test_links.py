@@ -1,9 +1,16 @@
 """Links that go down, come up and change their rate while the network runs."""
 
-from stub import GBPS, Host, Star, balance, frame, load, mark_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.p4switch.fabric.stub import GBPS, Host, Star, balance, frame, load, mark_of
+
+if TYPE_CHECKING:
+    from p4switch.fabric import Fabric
 
 
-def test_what_is_on_the_wire_and_in_the_queue_is_lost():
+def test_what_is_on_the_wire_and_in_the_queue_is_lost() -> None:
     a = Host([(0, frame(0, 1, 1000, mark=i)) for i in range(10)])
     sink = Host()
     star = Star([a, sink], rates={1: 10 * GBPS}, delay_ns=1000)
@@ -14,7 +21,7 @@ def test_what_is_on_the_wire_and_in_the_queue_is_lost():
     assert balance(star.fabric)["drop_link_down"] == 9
 
 
-def test_frames_for_a_link_that_is_down_are_lost_until_it_is_up():
+def test_frames_for_a_link_that_is_down_are_lost_until_it_is_up() -> None:
     a = Host([(1000 * i, frame(0, 1, 1000, mark=i)) for i in range(10)])
     sink = Host()
     star = Star([a, sink], delay_ns=0)
@@ -25,7 +32,7 @@ def test_frames_for_a_link_that_is_down_are_lost_until_it_is_up():
     assert balance(star.fabric)["drop_link_down"] == 5
 
 
-def test_a_host_sends_into_a_dead_link_at_its_rate():
+def test_a_host_sends_into_a_dead_link_at_its_rate() -> None:
     a = Host([(0, frame(0, 1, 1000, mark=i)) for i in range(100)])
     sink = Host()
     star = Star([a, sink], delay_ns=0)
@@ -37,7 +44,7 @@ def test_a_host_sends_into_a_dead_link_at_its_rate():
     assert balance(star.fabric)["drop_link_down"] == 11
 
 
-def test_half_the_rate_from_the_next_frame_on():
+def test_half_the_rate_from_the_next_frame_on() -> None:
     a = Host([(0, frame(0, 1, 1000)) for _ in range(6)])
     sink = Host()
     network = load().Fabric()
@@ -47,7 +54,7 @@ def test_half_the_rate_from_the_next_frame_on():
     assert [time for time, _ in sink.got] == [80, 160, 240, 400, 560, 720]
 
 
-def test_one_direction_only():
+def test_one_direction_only() -> None:
     a, b = Host([(0, frame(0, 1, 1000))]), Host([(0, frame(1, 0, 1000))])
     network = load().Fabric()
     link = network.connect(network.add_host(a), 0, network.add_host(b), 0, rate_bps=100 * GBPS, delay_ns=0)
@@ -56,7 +63,7 @@ def test_one_direction_only():
     assert (b.got[0][0], a.got[0][0]) == (80, 800)
 
 
-def test_a_pause_ends_with_the_link_and_is_told_again():
+def test_a_pause_ends_with_the_link_and_is_told_again() -> None:
     """Host 1's link is slow, so host 0 is paused; its link goes down and comes up, and the pause is sent anew."""
     a = Host([(0, frame(0, 1, 1000, priority=3)) for _ in range(400)], obeys_pfc_of=100 * GBPS)
     star = Star([a, Host()], rates={1: GBPS}, delay_ns=100)
@@ -71,7 +78,7 @@ def test_a_pause_ends_with_the_link_and_is_told_again():
     balance(star.fabric)
 
 
-def _two(loss: float = 0.0, seed: int = 0, frames: int = 10_000, delay_ns: int = 100):
+def _two(loss: float = 0.0, seed: int = 0, frames: int = 10_000, delay_ns: int = 100) -> tuple[Fabric, int, Host]:
     """Two hosts on a link of 100 Gb/s, the first of which sends without a pause."""
     a, b = Host([(0, frame(0, 1, 1000, mark=i)) for i in range(frames)]), Host()
     network = load().Fabric()
@@ -81,7 +88,7 @@ def _two(loss: float = 0.0, seed: int = 0, frames: int = 10_000, delay_ns: int =
     return network, link, b
 
 
-def test_a_link_loses_its_share_of_the_frames():
+def test_a_link_loses_its_share_of_the_frames() -> None:
     """The number of losses is binomial: within 5 standard deviations of its mean."""
     network, _, sink = _two(loss=0.02, seed=3)
     network.run()
@@ -90,8 +97,8 @@ def test_a_link_loses_its_share_of_the_frames():
     assert abs(lost - 200) < 5 * (10_000 * 0.02 * 0.98) ** 0.5
 
 
-def test_what_a_link_loses_follows_from_the_seed():
-    def lost(seed):
+def test_what_a_link_loses_follows_from_the_seed() -> None:
+    def lost(seed: int) -> set[int]:
         network, _, sink = _two(loss=0.1, seed=seed, frames=200)
         network.run()
         return {mark_of(data) for _, data in sink.got}
@@ -100,7 +107,7 @@ def test_what_a_link_loses_follows_from_the_seed():
     assert lost(1) != lost(2)
 
 
-def test_loss_begins_and_ends_at_a_time():
+def test_loss_begins_and_ends_at_a_time() -> None:
     network, link, sink = _two(frames=1000)
     network.at(8_000, lambda now: network.set_link_loss(link, 0.5))
     network.at(16_000, lambda now: network.set_link_loss(link, 0.0))
@@ -111,7 +118,7 @@ def test_loss_begins_and_ends_at_a_time():
     assert balance(network)["drop_link_loss"] == len(lost)
 
 
-def test_no_frame_gets_ahead_on_a_link_that_becomes_shorter():
+def test_no_frame_gets_ahead_on_a_link_that_becomes_shorter() -> None:
     network, link, sink = _two(frames=10, delay_ns=1000)
     network.at(200, lambda now: network.set_link_delay(link, 100))
     network.run()
@@ -120,7 +127,7 @@ def test_no_frame_gets_ahead_on_a_link_that_becomes_shorter():
     assert [time for time, _ in sink.got] == [1080, 1160, *[1240] * 8]
 
 
-def test_a_link_becomes_longer_from_the_next_frame_on():
+def test_a_link_becomes_longer_from_the_next_frame_on() -> None:
     network, link, sink = _two(frames=4, delay_ns=100)
     network.at(160, lambda now: network.set_link_delay(link, 1000))
     network.run()

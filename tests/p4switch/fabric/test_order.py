@@ -1,11 +1,13 @@
 """Random networks of every shape: what happens is what one order of time for all would have made happen."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import GBPS, Host, balance, examples, frame, ip, load, mark_of
+
+from tests.p4switch.fabric.stub import GBPS, Host, balance, examples, frame, ip, load, mark_of
 
 END_NS = 200_000
 DELAYS_NS = [0, 1, 40, 600, 600, 1000, 3000, 3000, 5000, 20_000]
@@ -113,8 +115,8 @@ def cuts(draw: st.DrawFn) -> Cuts:
 class Lively(Host):
     """Answers some frames, at once or in a call of its own; obeys PFC; raises errors and stops the run if told to."""
 
-    def __init__(self, network: Any, number: int, cuts: Cuts | None, *args: Any) -> None:
-        super().__init__(*args, obeys_pfc_of=GBPS)
+    def __init__(self, network: Any, number: int, cuts: Cuts | None, frames: Iterable[tuple[int, bytes]]) -> None:
+        super().__init__(frames, obeys_pfc_of=GBPS)
         self.network, self.number, self.cuts = network, number, cuts
         self.node, self.others = -1, [-1]
 
@@ -264,7 +266,7 @@ def results(network: Any, hosts: list[Lively]) -> dict[str, Any]:
 
 @settings(deadline=None, max_examples=examples(150))
 @given(networks(), cuts())
-def test_windows_and_what_cuts_them_leave_no_trace(plan: Network, cuts: Cuts):
+def test_windows_and_what_cuts_them_leave_no_trace(plan: Network, cuts: Cuts) -> None:
     """One order of time for all hosts in one go is compared with other ways to run.
 
     They are independent hosts, two sides that take turns where there are two, runs in slices, callbacks,

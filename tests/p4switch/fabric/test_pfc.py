@@ -1,12 +1,19 @@
 """PFC: frames to the bit, no loss with enough headroom, storms and deadlocks reported."""
 
+from __future__ import annotations
+
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import GBPS, NEVER, Host, Star, balance, columns, examples, frame, load
+
+from tests.p4switch.fabric.stub import GBPS, NEVER, Host, Star, balance, columns, examples, frame, load
+
+if TYPE_CHECKING:
+    from p4switch.fabric import Fabric
 
 RATE = 100 * GBPS
 
@@ -21,13 +28,13 @@ def headroom(delay_ns: int, reaction_ns: int = 0, mtu: int = 1000, rate_bps: int
     return wait_ns * rate_bps // (8 * GBPS) + 2 * mtu + 60
 
 
-def incast(n: int, count: int, priority: int = 3, **star: int) -> Star:
+def incast(n: int, count: int, priority: int = 3, **star: Any) -> Star:
     senders = [Host([(0, frame(i, n, 1000, priority=priority, mark=k)) for k in range(count)], obeys_pfc_of=RATE)
                for i in range(n)]
     return Star([*senders, Host()], **star)
 
 
-def test_the_frames_are_802_1qbb():
+def test_the_frames_are_802_1qbb() -> None:
     from scapy.contrib.mac_control import MACControlClassBasedFlowControl
     from scapy.layers.l2 import Ether
 
@@ -50,7 +57,7 @@ def test_the_frames_are_802_1qbb():
 
 
 @pytest.mark.parametrize("n", [2, 16])
-def test_lossless_with_headroom_for_the_delay(n: int):
+def test_lossless_with_headroom_for_the_delay(n: int) -> None:
     need = headroom(1000, reaction_ns=300)
     star = incast(n, 600, buffer_bytes=n * (20_000 + need) + 100_000)
     star.fabric.set_pfc(star.switch, priorities=[3], xoff_bytes=20_000, xon_gap_bytes=2000, headroom_bytes=need)
@@ -64,14 +71,14 @@ def test_lossless_with_headroom_for_the_delay(n: int):
     assert np.diff(times).max() == 80, "the bottleneck never waits: the threshold covers the way back"
 
 
-def test_without_headroom_there_is_loss():
+def test_without_headroom_there_is_loss() -> None:
     star = incast(4, 600)
     star.fabric.set_pfc(star.switch, priorities=[3], xoff_bytes=20_000, headroom_bytes=3000)
     star.run()
     assert balance(star.fabric)["drop_buffer"] > 0
 
 
-def test_a_priority_that_is_not_lossless_is_dropped():
+def test_a_priority_that_is_not_lossless_is_dropped() -> None:
     star = incast(4, 100, priority=2, queue_bytes=20_000)
     star.fabric.set_pfc(star.switch, priorities=[3], xoff_bytes=2000)
     star.run()
@@ -79,7 +86,7 @@ def test_a_priority_that_is_not_lossless_is_dropped():
     assert columns(star.fabric.pfc_stats())["node"] == []
 
 
-def test_dynamic_threshold_is_lossless():
+def test_dynamic_threshold_is_lossless() -> None:
     need = headroom(1000)
     star = incast(16, 400, buffer_bytes=17 * need + 300_000)
     star.fabric.set_pfc(star.switch, priorities=[3], alpha=0.125, xon_gap_bytes=2000, headroom_bytes=need)
@@ -89,7 +96,9 @@ def test_dynamic_threshold_is_lossless():
     assert columns(star.fabric.pfc_stats())["pauses_sent"][0] > 0
 
 
-def two_switches(host_frames: list[list[tuple[int, bytes]]], slow_bps: int, **pfc: int):
+def two_switches(
+    host_frames: list[list[tuple[int, bytes]]], slow_bps: int, **pfc: int
+) -> tuple[Fabric, list[Host], int, tuple[int, int]]:
     """Hosts 0, 1 - switch A (port 9) - (port 9) switch B - hosts 2, 3; host 2's link is slow."""
     engine = load()
     hosts = [Host(f, obeys_pfc_of=RATE) for f in host_frames]
@@ -106,7 +115,7 @@ def two_switches(host_frames: list[list[tuple[int, bytes]]], slow_bps: int, **pf
     return network, hosts, link, (a, b)
 
 
-def test_a_switch_pauses_its_neighbour_and_victims_wait():
+def test_a_switch_pauses_its_neighbour_and_victims_wait() -> None:
     slow = [(0, frame(0, 2, 1000, priority=3)) for _ in range(200)]
     other = [(0, frame(1, 3, 1000, priority=5, mark=i)) for i in range(200)]
     network, hosts, _, (a, b) = two_switches([slow, other, [], []], 10 * GBPS)
@@ -123,7 +132,7 @@ def test_a_switch_pauses_its_neighbour_and_victims_wait():
     assert max(time for time, _ in hosts[3].got) < 40_000, "another priority is not paused"
 
 
-def test_reaction_time_delays_the_pause():
+def test_reaction_time_delays_the_pause() -> None:
     slow = [(0, frame(0, 2, 1000, priority=3)) for _ in range(100)]
     most = []
     for reaction_ns in (0, 2000):
@@ -134,7 +143,7 @@ def test_reaction_time_delays_the_pause():
     assert most[1] - most[0] == pytest.approx(2000 * (100 - 10) // 8, abs=1000), "a frame is all or nothing"
 
 
-def test_a_pause_times_out_after_its_quanta():
+def test_a_pause_times_out_after_its_quanta() -> None:
     """A lone pause frame from a host: 100 quanta of 512 bits at 100 Gb/s are 512 ns."""
     pause = bytes.fromhex("0180c2000001") + b"\x02" * 6 + b"\x88\x08\x01\x01\x00\x08" + b"\x00\x00" * 3 + b"\x00\x64"
     pause += bytes(60 - len(pause))
@@ -149,7 +158,7 @@ def test_a_pause_times_out_after_its_quanta():
     assert balance(star.fabric)["pfc_received"] == 1
 
 
-def test_pauses_are_refreshed_while_the_cause_lasts():
+def test_pauses_are_refreshed_while_the_cause_lasts() -> None:
     """The slow link needs 1 ms; a pause of 1000 quanta is 5.12 us long, so it takes many."""
     slow = [(0, frame(0, 2, 1000, priority=3)) for _ in range(100)]
     network, hosts, _, (_, b) = two_switches([slow, [], [], []], 800_000_000, quanta=1000, xon_gap_bytes=15_000)
@@ -162,7 +171,7 @@ def test_pauses_are_refreshed_while_the_cause_lasts():
     assert columns(network.queue_stats())["dropped_packets"] == [0, 0]
 
 
-def ring(n: int, count: int, hops: int, **pfc: int):
+def ring(n: int, count: int, hops: int, **pfc: int) -> tuple[Fabric, list[Host], list[int]]:
     """Switches in a circle, a host at each; host i sends to the one `hops` further on, clockwise."""
     engine = load()
     network = engine.Fabric()
@@ -180,7 +189,7 @@ def ring(n: int, count: int, hops: int, **pfc: int):
     return network, hosts, switches
 
 
-def test_a_cyclic_buffer_dependency_is_found():
+def test_a_cyclic_buffer_dependency_is_found() -> None:
     network, hosts, switches = ring(3, 3000, 2, xoff_bytes=30_000, xon_gap_bytes=2000)
     assert network.run(10_000_000) == "deadlock"
     balance(network)
@@ -204,7 +213,7 @@ def test_a_cyclic_buffer_dependency_is_found():
 )
 def test_what_is_reported_as_deadlock_is_one_and_what_is_one_is_reported(
     n: int, hops: int, xoff: int, gap: int, count: int
-):
+) -> None:
     network, hosts, _ = ring(n, count, 1 + hops % (n - 1), xoff_bytes=xoff, xon_gap_bytes=gap)
     network.watch_pfc(interval_ns=20_000, stop_on_deadlock=False)
     network.run(3_000_000)
@@ -217,7 +226,7 @@ def test_what_is_reported_as_deadlock_is_one_and_what_is_one_is_reported(
     assert not found or then == after
 
 
-def test_a_storm_is_reported_once_for_each_pause():
+def test_a_storm_is_reported_once_for_each_pause() -> None:
     """A host that pauses its link for ever."""
 
     class Mad(Host):
@@ -243,7 +252,7 @@ def test_a_storm_is_reported_once_for_each_pause():
     assert NEVER > 0
 
 
-def test_a_busy_network_without_cycles_raises_no_alarm():
+def test_a_busy_network_without_cycles_raises_no_alarm() -> None:
     star = incast(16, 3000)
     star.fabric.set_pfc(star.switch, priorities=[3], xoff_bytes=20_000)
     star.fabric.watch_pfc(interval_ns=1000)
@@ -251,7 +260,7 @@ def test_a_busy_network_without_cycles_raises_no_alarm():
     assert star.fabric.pfc_events() == []
 
 
-def test_headroom_must_fit_into_the_buffer():
+def test_headroom_must_fit_into_the_buffer() -> None:
     star = incast(4, 1, buffer_bytes=100_000)
     with pytest.raises(ValueError, match="headroom"):
         star.fabric.set_pfc(star.switch, priorities=[3], xoff_bytes=1000, headroom_bytes=30_000)
@@ -260,7 +269,7 @@ def test_headroom_must_fit_into_the_buffer():
         star.fabric.set_pfc(star.switch, priorities=[3, 4], xoff_bytes=1000, headroom_bytes=20_000)
 
 
-def test_a_packet_counts_in_the_class_it_came_with():
+def test_a_packet_counts_in_the_class_it_came_with() -> None:
     """A program moves packets of priority 3 to lane 4: what has to stop are the peers' queues of priority 3."""
     lane = {dscp: dscp >> 3 for dscp in range(64)}
     frames = [[(0, frame(i, 2, 1000, priority=4, mark=k)) for k in range(100)] for i in (0, 1)]
@@ -275,7 +284,7 @@ def test_a_packet_counts_in_the_class_it_came_with():
     assert set(held["priority"]) == {3}
 
 
-def test_lossless_classes_are_paused_each_for_itself():
+def test_lossless_classes_are_paused_each_for_itself() -> None:
     need = headroom(1000)
     frames = [[(0, frame(i, 3, 1000, priority=3 + i % 2, mark=k)) for k in range(300)] for i in range(3)]
     senders = [Host(sent, obeys_pfc_of=RATE) for sent in frames]

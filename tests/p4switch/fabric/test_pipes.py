@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stub import GBPS, Host, balance
 
 from p4switch.architectures.front_panel import PIPE_PORT_BITS
 from p4switch.architectures.packet_path import PACKET_PATHS
@@ -17,6 +16,7 @@ from p4switch.fabric import Fabric
 from p4switch.trace import Decoder, Trace, decode_pipes
 from p4switch.trace import events as ev
 from tests.p4switch.architectures import tofino
+from tests.p4switch.fabric.stub import GBPS, Host, balance
 
 FIRST = {
     "INGRESS": """
@@ -157,8 +157,8 @@ def test_packets_cross_in_the_queues_of_a_network(tmp_path: Path) -> None:
     for host in (Host([(0, frame)] * frames), Host([(0, frame)] * frames), sink):
         made.add_host(host)
     node = made.add_switch(first, queue_bytes=10 * size)
-    for host, port in enumerate((1, 2, 130)):
-        made.connect(host, 0, node, port, rate_bps=100 * GBPS, delay_ns=500)
+    for number, port in enumerate((1, 2, 130)):
+        made.connect(number, 0, node, port, rate_bps=100 * GBPS, delay_ns=500)
     assert made.run() == "idle"
     terms = balance(made)
     assert terms["drop_buffer"] > 0

@@ -1,16 +1,18 @@
 """Queues: order, limits, shared buffer, what is counted."""
 
 import struct
+from collections.abc import Callable
 
 import pytest
-from stub import GBPS, Host, Star, balance, columns, frame, load, mark_of
+
+from tests.p4switch.fabric.stub import GBPS, Host, Star, balance, columns, frame, load, mark_of
 
 
 def marks(host: Host) -> list[int]:
     return [mark_of(data) for _, data in host.got]
 
 
-def test_higher_priorities_go_first():
+def test_higher_priorities_go_first() -> None:
     """Port 3 runs at a tenth of the rate: everything waits behind the first frame."""
     senders = [Host([(0, frame(i, 3, 1000, priority=p, mark=10 * p + n)) for n in range(3)])
                for i, p in enumerate((2, 7, 0))]
@@ -19,7 +21,7 @@ def test_higher_priorities_go_first():
     assert marks(sink) == [20, 70, 71, 72, 21, 22, 0, 1, 2]
 
 
-def test_fifo_keeps_the_order_of_arrival():
+def test_fifo_keeps_the_order_of_arrival() -> None:
     a = Host([(0, frame(0, 2, 1000, mark=i)) for i in range(6)])
     b = Host([(161, frame(1, 2, 1000, mark=10 + i)) for i in range(3)])
     sink = Host()
@@ -27,7 +29,7 @@ def test_fifo_keeps_the_order_of_arrival():
     assert marks(sink) == [0, 1, 2, 10, 3, 11, 4, 12, 5]
 
 
-def test_round_robin_takes_turns_between_ingress_ports():
+def test_round_robin_takes_turns_between_ingress_ports() -> None:
     a = Host([(0, frame(0, 3, 1000, mark=i)) for i in range(6)])
     b = Host([(400, frame(1, 3, 1000, mark=10 + i)) for i in range(3)])
     c = Host([(400, frame(2, 3, 1000, mark=20 + i)) for i in range(2)])
@@ -36,7 +38,7 @@ def test_round_robin_takes_turns_between_ingress_ports():
     assert marks(sink) == [0, 1, 10, 20, 2, 11, 21, 3, 12, 4, 5]
 
 
-def test_round_robin_shares_a_link_equally_whatever_is_offered():
+def test_round_robin_shares_a_link_equally_whatever_is_offered() -> None:
     """One sender fills its link, the other half of it: each gets half of the output while both send."""
     a = Host([(0, frame(0, 2, 1000, mark=0)) for _ in range(400)])
     b = Host([(160 * i, frame(1, 2, 1000, mark=1)) for i in range(200)])
@@ -46,7 +48,7 @@ def test_round_robin_shares_a_link_equally_whatever_is_offered():
     assert 149 <= sum(both) <= 151
 
 
-def test_queue_limit_in_packets_drops_the_tail():
+def test_queue_limit_in_packets_drops_the_tail() -> None:
     a = Host([(0, frame(0, 1, 1000, mark=i)) for i in range(10)])
     sink = Host()
     star = Star([a, sink], rates={1: 1 * GBPS}, delay_ns=0, queue_packets=3)
@@ -57,7 +59,7 @@ def test_queue_limit_in_packets_drops_the_tail():
     assert (queues["dropped_packets"], queues["dropped_bytes"], queues["max_packets"]) == ([6], [6000], [3])
 
 
-def test_queue_limit_in_bytes_lets_a_smaller_packet_in():
+def test_queue_limit_in_bytes_lets_a_smaller_packet_in() -> None:
     a = Host([(0, frame(0, 1, n, mark=i)) for i, n in enumerate((1000, 1000, 1000, 600, 500))])
     sink = Host()
     star = Star([a, sink], rates={1: 1 * GBPS}, delay_ns=0, queue_bytes=2500)
@@ -66,7 +68,7 @@ def test_queue_limit_in_bytes_lets_a_smaller_packet_in():
     assert columns(star.fabric.queue_stats())["max_bytes"] == [2500]
 
 
-def test_port_limit_is_over_all_queues():
+def test_port_limit_is_over_all_queues() -> None:
     a = Host([(0, frame(0, 1, 1000, priority=i % 4, mark=i)) for i in range(8)])
     sink = Host()
     star = Star([a, sink], rates={1: 1 * GBPS}, delay_ns=0, port_packets=3)
@@ -75,7 +77,7 @@ def test_port_limit_is_over_all_queues():
     assert columns(star.fabric.port_stats())["max_packets"][-1] == 3
 
 
-def test_limits_of_one_queue_and_one_port_can_be_set():
+def test_limits_of_one_queue_and_one_port_can_be_set() -> None:
     a = Host([(0, frame(0, 1, 1000, priority=p, mark=10 * p + i)) for i in range(4) for p in (0, 1)])
     sink = Host()
     star = Star([a, sink], rates={1: 1 * GBPS}, delay_ns=0)
@@ -86,7 +88,7 @@ def test_limits_of_one_queue_and_one_port_can_be_set():
     assert star.fabric.conservation()["drop_buffer"] == 2
 
 
-def test_a_full_shared_buffer_drops():
+def test_a_full_shared_buffer_drops() -> None:
     a = Host([(0, frame(0, 1, 1000)) for _ in range(10)])
     star = Star([a, Host()], rates={1: 1 * GBPS}, delay_ns=0, buffer_bytes=4500)
     star.run()
@@ -95,7 +97,7 @@ def test_a_full_shared_buffer_drops():
 
 
 @pytest.mark.parametrize(("alpha", "active"), [(1.0, 1), (1.0, 2), (0.5, 1), (2.0, 3)])
-def test_dynamic_threshold(alpha: float, active: int):
+def test_dynamic_threshold(alpha: float, active: int) -> None:
     """Each of n overloaded queues settles at alpha B / (1 + n alpha) (Choudhury and Hahne)."""
     buffer = 120_000
     senders = [Host([(0, frame(i, active + i, 500)) for _ in range(600)]) for i in range(active)]
@@ -108,7 +110,7 @@ def test_dynamic_threshold(alpha: float, active: int):
         assert expected - 1000 <= depth <= expected + 1000
 
 
-def test_the_pipeline_is_told_depths_and_times():
+def test_the_pipeline_is_told_depths_and_times() -> None:
     """Depth in cells of 80 bytes when a packet arrived, and what it left behind; the first two never wait."""
     a = Host([(0, frame(0, 1, 1000) + bytes(2)) for _ in range(4)])
     sink = Host()
@@ -117,14 +119,14 @@ def test_the_pipeline_is_told_depths_and_times():
     assert stamps == [(0, 0, 80, 80), (0, 25, 160, 880), (13, 13, 240, 1680), (25, 0, 320, 2480)]
 
 
-def test_depths_in_packets():
+def test_depths_in_packets() -> None:
     a = Host([(0, frame(0, 1, 1000) + bytes(2)) for _ in range(4)])
     sink = Host()
     Star([a, sink], rates={1: 10 * GBPS}, delay_ns=0, stamp=True, cell_bytes=0).run()
     assert [struct.unpack("!II", data[40:48]) for _, data in sink.got] == [(0, 0), (0, 2), (1, 1), (2, 0)]
 
 
-def test_depth_saturates_at_19_bits():
+def test_depth_saturates_at_19_bits() -> None:
     count = 70_000
     a = Host([(0, frame(0, 1, 8 * 80) + bytes(2)) for _ in range(count)])
     sink = Host()
@@ -136,7 +138,7 @@ def test_depth_saturates_at_19_bits():
     assert max(depths) == 2**19 - 1
 
 
-def test_mean_depth_is_weighted_by_time():
+def test_mean_depth_is_weighted_by_time() -> None:
     """Three frames arrive while the port is busy for 800 ns each: 2 wait from 160 and 240 ns on."""
     a = Host([(0, frame(0, 1, 1000)) for _ in range(3)])
     star = Star([a, Host()], rates={1: 10 * GBPS}, delay_ns=0)
@@ -144,7 +146,7 @@ def test_mean_depth_is_weighted_by_time():
     assert columns(star.fabric.queue_stats())["byte_ns"] == [1000 * (880 - 160) + 1000 * (1680 - 240)]
 
 
-def test_multicast_copies_are_counted():
+def test_multicast_copies_are_counted() -> None:
     sinks = [Host() for _ in range(3)]
     a = Host([(0, frame(0, 9, 1000)) for _ in range(5)])
     star = Star([a, *sinks], routes={9: [1, 2, 3]})
@@ -154,13 +156,13 @@ def test_multicast_copies_are_counted():
     assert [len(sink.got) for sink in sinks] == [5, 5, 5]
 
 
-def test_copies_to_the_same_port_leave_one_after_the_other():
+def test_copies_to_the_same_port_leave_one_after_the_other() -> None:
     sink = Host()
     Star([Host([(0, frame(0, 9, 1000))]), sink], routes={9: [1, 1, 1]}, delay_ns=0).run()
     assert [time for time, _ in sink.got] == [160, 240, 320]
 
 
-def test_ports_that_do_not_exist():
+def test_ports_that_do_not_exist() -> None:
     star = Star([Host([(0, frame(0, 5, 1000)), (0, frame(0, 6, 1000))]), Host()], routes={5: [77]})
     star.run()
     terms = balance(star.fabric)
@@ -170,7 +172,7 @@ def test_ports_that_do_not_exist():
     assert ports["drop_program_ingress"][2] == 1
 
 
-def test_wrong_arguments_change_nothing():
+def test_wrong_arguments_change_nothing() -> None:
     engine = load()
     network = engine.Fabric()
     host = network.add_host(Host())
@@ -178,7 +180,7 @@ def test_wrong_arguments_change_nothing():
     node = network.add_switch(switch)
     link = network.connect(host, 0, node, 3, rate_bps=GBPS, delay_ns=0)
     other = network.add_host(Host())
-    for call in (
+    calls: tuple[Callable[[], object], ...] = (
         lambda: network.add_switch(switch),
         lambda: network.add_switch(engine.Switch({}), alpha=1.0),
         lambda: network.add_switch(engine.Switch({}), scheduler="lifo"),
@@ -202,7 +204,8 @@ def test_wrong_arguments_change_nothing():
         lambda: network.kick(node),
         lambda: network.at(-1, print),
         lambda: engine.Fabric(framing_bytes=-1025),
-    ):
+    )
+    for call in calls:
         with pytest.raises(ValueError, match=r"expected|there are|already|no port"):
             call()
     with pytest.raises(TypeError):
@@ -224,24 +227,24 @@ def lanes(classes: str, equal: tuple[int, ...] = (3, 4)) -> list[int]:
     return marks(sink)
 
 
-def test_strict_classes_serve_the_higher_priority_first():
+def test_strict_classes_serve_the_higher_priority_first() -> None:
     assert lanes("strict") == [40, 41, 60, 42, 43, 30, 31, 32, 33]
 
 
-def test_equal_classes_that_are_served_by_age():
+def test_equal_classes_that_are_served_by_age() -> None:
     """Lane 4 has frames from 80, 160, ... ns, lane 3 from 180, 260, ...: so they leave."""
     assert lanes("oldest") == [40, 41, 60, 30, 42, 31, 43, 32, 33]
 
 
-def test_equal_classes_that_are_served_by_turns():
+def test_equal_classes_that_are_served_by_turns() -> None:
     assert lanes("least_recent") == [40, 30, 60, 41, 31, 42, 32, 43, 33]
 
 
-def test_only_the_equal_priorities_are_equal():
+def test_only_the_equal_priorities_are_equal() -> None:
     assert lanes("oldest", (1, 3)) == lanes("strict") == lanes("least_recent", ())
 
 
-def test_classes_that_do_not_exist():
+def test_classes_that_do_not_exist() -> None:
     with pytest.raises(ValueError, match="classes = 'fair'; expected strict, oldest or least_recent"):
         Star([Host()], classes="fair")
     with pytest.raises(ValueError, match="equal_priorities: priority 8; expected 0 to 7"):
@@ -250,7 +253,7 @@ def test_classes_that_do_not_exist():
         Star([Host()], dscp_classes=[3] * 63)
 
 
-def test_ports_that_are_free_at_the_same_instant_send_in_the_order_of_their_numbers():
+def test_ports_that_are_free_at_the_same_instant_send_in_the_order_of_their_numbers() -> None:
     """Twenty hosts send to twenty others, whose links are slower: all of these are free again at the same time."""
     count = 20
     senders = [Host([(0, frame(i, 2 * count - 1 - i, 1000)) for _ in range(4)]) for i in range(count)]

@@ -4,25 +4,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stub import GBPS, Host, balance, columns, frame, ip
 
 from harness.measure.tracing import hops
 from p4switch.architectures.packet_path import PACKET_PATHS
 from p4switch.compiler import compile_program
-from p4switch.engine import build, build_traced, objects
+from p4switch.engine import Switch, build, build_traced, objects
 from p4switch.fabric import Fabric
 from p4switch.trace import Decoder, plain
 from tests.p4switch.architectures import tofino
 from tests.p4switch.architectures.test_tna import MIRROR, MIRRORED
+from tests.p4switch.fabric.stub import GBPS, Host, balance, columns, frame, ip
 
 PROGRAM = Path(__file__).parent / "everything.p4"
 UNICAST, MULTICAST, CLONE, RECIRCULATE, RESUBMIT, DROP, DIGEST, CLONE_EGRESS, DROP_EGRESS = range(1, 10)
 
 
-def star(sent: dict[int, int], trace: bool = False, **config: Any):
+def star(sent: dict[int, int], trace: bool = False, **config: Any) -> tuple[Fabric, list[Host], Switch]:
     """Host 0 sends so many of each kind; host 1 is where most goes; hosts 2 and 3 get copies."""
-    from p4switch.engine import Switch
-
     network = Fabric()
     hosts = [Host([(0, frame(0, what, 500, mark=i)) for what, count in sent.items() for i in range(count)])]
     hosts += [Host() for _ in range(3)]
@@ -52,7 +50,7 @@ def star(sent: dict[int, int], trace: bool = False, **config: Any):
         (DROP_EGRESS, (0, 0, 0), 0, "drop_program_egress"),
     ],
 )
-def test_each_kind(what: int, received: tuple[int, ...], copied: int, lost: str | None):
+def test_each_kind(what: int, received: tuple[int, ...], copied: int, lost: str | None) -> None:
     network, hosts, switch = star({what: 10})
     assert network.run() == "idle"
     terms = balance(network)
@@ -67,7 +65,7 @@ def test_each_kind(what: int, received: tuple[int, ...], copied: int, lost: str 
         assert ip(0).to_bytes(4, "big") in digests[0][1]
 
 
-def test_all_at_once_through_small_buffers():
+def test_all_at_once_through_small_buffers() -> None:
     network, hosts, _ = star(dict.fromkeys(range(1, 10), 200), buffer_bytes=5000, alpha=0.5, scheduler="round_robin")
     assert network.run() == "idle"
     terms = balance(network)
@@ -75,7 +73,7 @@ def test_all_at_once_through_small_buffers():
     assert terms["delivered"] == sum(len(host.got) for host in hosts)
 
 
-def test_what_is_recirculated_counts_in_the_class_that_it_came_with():
+def test_what_is_recirculated_counts_in_the_class_that_it_came_with() -> None:
     """Check two hosts that send at the same time, each in a class of its own."""
     network, hosts, _ = star({RECIRCULATE: 100}, dscp_classes=[3 if dscp == 0 else 5 for dscp in range(64)])
     hosts[2].frames = [(0, frame(2, UNICAST, 500, priority=6)) for _ in range(100)]
@@ -86,21 +84,21 @@ def test_what_is_recirculated_counts_in_the_class_that_it_came_with():
     assert set(zip(held["port"], held["priority"], strict=True)) == {(0, 3), (2, 5)}
 
 
-def test_a_fabric_that_goes_away_leaves_the_switch_usable():
+def test_a_fabric_that_goes_away_leaves_the_switch_usable() -> None:
     network, _, switch = star({UNICAST: 100})
     network.run(3000)
     del network
     assert [port for port, _ in switch.process(0, frame(0, MULTICAST))] == [1, 2, 3, 3]
 
 
-def test_a_trace_tells_what_the_pipeline_did():
+def test_a_trace_tells_what_the_pipeline_did() -> None:
     network, _, _ = star({CLONE: 1}, trace=True)
     network.trace(network.flow(ip(0), ip(CLONE), 7))
     network.run()
     found = [
         plain(event).split(maxsplit=2)[-1] if event is not None else str(record[2])
         for record, *_, event in hops(
-            network.trace_records(), lambda: Decoder(build_traced(compile_program(PROGRAM).program))
+            network.trace_records(), lambda _: Decoder(build_traced(compile_program(PROGRAM).program))
         )
     ]
     assert found[0] == "send"
@@ -110,7 +108,7 @@ def test_a_trace_tells_what_the_pipeline_did():
     assert order == sorted(order)
 
 
-def test_a_frame_that_a_chip_drops_has_the_length_that_it_came_with(tmp_path: Path):
+def test_a_frame_that_a_chip_drops_has_the_length_that_it_came_with(tmp_path: Path) -> None:
     network = Fabric()
     network.add_host(Host([(0, frame(0, 1, 500))]))
     switch = tofino.switch(tmp_path, INGRESS="apply {}")
@@ -121,7 +119,9 @@ def test_a_frame_that_a_chip_drops_has_the_length_that_it_came_with(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("asks", "enabled", "deflected"), [(1, 1, True), (0, 1, False), (1, 0, False)])
-def test_a_chip_deflects_once_what_a_queue_has_no_room_for(tmp_path: Path, asks: int, enabled: int, deflected: bool):
+def test_a_chip_deflects_once_what_a_queue_has_no_room_for(
+    tmp_path: Path, asks: int, enabled: int, deflected: bool
+) -> None:
     network = Fabric()
     hosts = [Host([(0, frame(0, 1, 500, mark=i)) for i in range(40)]), Host(), Host()]
     for host in hosts:
@@ -148,7 +148,7 @@ def test_a_chip_deflects_once_what_a_queue_has_no_room_for(tmp_path: Path, asks:
 
 
 @pytest.mark.parametrize(("side", "asks"), [("ingress", 0), ("ingress", 1), ("egress", 0), ("egress", 1)])
-def test_t2na_deflects_a_mirrored_packet_if_it_asks_for_it(tmp_path: Path, side: str, asks: int):
+def test_t2na_deflects_a_mirrored_packet_if_it_asks_for_it(tmp_path: Path, side: str, asks: int) -> None:
     """Packets go to port 2, and a mirror of each to port 1, which has little room."""
     network = Fabric()
     hosts = [Host([(0, frame(0, 1, 500, mark=i)) for i in range(40)]), Host(), Host(), Host()]

@@ -1,22 +1,30 @@
 """Records: samples, traces, captures, flows."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pytest
-from stub import GBPS, Host, Star, columns, frame, ip, load
+
+from tests.p4switch.fabric.stub import GBPS, Host, Star, columns, frame, ip, load
+
+if TYPE_CHECKING:
+    from p4switch.fabric import Fabric
 
 
-def slow_star(count: int = 10, **star: object) -> Star:
+def slow_star(count: int = 10, **star: Any) -> Star:
     """Return a star with a frame each 80 ns, out of a port that needs 800 ns for each."""
     a = Host([(0, frame(0, 1, 1000, priority=3)) for _ in range(count)])
     return Star([a, Host()], rates={1: 10 * GBPS}, delay_ns=0, **star)
 
 
-def samples(fabric, columns: int) -> tuple[list[int], np.ndarray]:
+def samples(fabric: Fabric, columns: int) -> tuple[list[int], np.ndarray]:
     times, values = fabric.samples()
     return np.frombuffer(times, np.int64).tolist(), np.frombuffer(values, np.int64).reshape(-1, columns)
 
 
-def test_samples_of_every_kind():
+def test_samples_of_every_kind() -> None:
     star = slow_star()
     f, s = star.fabric, star.switch
     kinds = [("depth_bytes", None), ("depth_bytes", 3), ("depth_bytes", 2), ("depth_packets", None),
@@ -40,7 +48,7 @@ def test_samples_of_every_kind():
         f.probe("tx_bytes", 0)
 
 
-def test_sampling_does_not_keep_a_run_alive():
+def test_sampling_does_not_keep_a_run_alive() -> None:
     star = slow_star(1)
     star.fabric.probe("tx_bytes", star.switch, 1)
     star.fabric.sample(10)
@@ -49,7 +57,7 @@ def test_sampling_does_not_keep_a_run_alive():
     assert times[-1] <= star.fabric.now_ns
 
 
-def test_trace_of_one_flow():
+def test_trace_of_one_flow() -> None:
     a = Host([(0, frame(0, 1, 1000, qp=5)), (0, frame(0, 1, 500, qp=6)), (0, frame(0, 1, 1000, qp=5))])
     star = Star([a, Host()], rates={1: 10 * GBPS}, delay_ns=10, queue_packets=1)
     tag = star.fabric.flow(ip(0), ip(1), 5)
@@ -69,7 +77,7 @@ def test_trace_of_one_flow():
     assert star.fabric.trace_records() == []
 
 
-def test_a_trace_has_limits_and_what_it_does_not_tell_is_accounted_all_the_same():
+def test_a_trace_has_limits_and_what_it_does_not_tell_is_accounted_all_the_same() -> None:
     frames = [(200 * i, frame(0, 1, 1000, qp=5)) for i in range(6)]
     everything = {"from_ns": 0, "until_ns": 2**64 - 1, "packets": 2**32 - 1}
     for limits, sent in (
@@ -90,7 +98,7 @@ def test_a_trace_has_limits_and_what_it_does_not_tell_is_accounted_all_the_same(
         assert flows["last_delivered_ns"] == [records[-1][0]] or "until_ns" in limits or "packets" in limits
 
 
-def test_trace_of_everything_tells_the_depths():
+def test_trace_of_everything_tells_the_depths() -> None:
     star = slow_star(3)
     star.fabric.trace(0)
     star.run()
@@ -99,7 +107,7 @@ def test_trace_of_everything_tells_the_depths():
     assert [r[5] for r in records if r[2] == "transmit"] == [0, 1000, 0]
 
 
-def test_capture_of_a_link():
+def test_capture_of_a_link() -> None:
     star = slow_star(2)
     star.fabric.capture(star.links[1], snap_bytes=20)
     star.run()
@@ -108,7 +116,7 @@ def test_capture_of_a_link():
     assert star.fabric.captured() == []
 
 
-def test_flows_are_told_apart_and_accounted():
+def test_flows_are_told_apart_and_accounted() -> None:
     arp = b"\x02" * 12 + b"\x08\x06" + bytes(46)
     a = Host([(100 * i, frame(0, 1, 1000, qp=1 + 4 * (i % 3))) for i in range(9)] + [(5000, arp)])
     star = Star([a, Host()], rates={1: GBPS}, delay_ns=0, queue_packets=2)
@@ -129,7 +137,7 @@ def test_flows_are_told_apart_and_accounted():
     assert star.fabric.flow(ip(7), ip(1), 5) == 4
 
 
-def test_many_flows():
+def test_many_flows() -> None:
     count = 1000
     a = Host([(0, frame(0, 1, 100, qp=i)) for i in range(count) for _ in range(2)])
     star = Star([a, Host()])
@@ -139,7 +147,7 @@ def test_many_flows():
     assert set(flows["delivered_packets"]) == {2}
 
 
-def test_host_to_host_without_a_switch_is_recorded_too():
+def test_host_to_host_without_a_switch_is_recorded_too() -> None:
     a, b = Host([(0, frame(0, 1, 1000))]), Host()
     network = load().Fabric()
     link = network.connect(network.add_host(a), 0, network.add_host(b), 0, rate_bps=GBPS, delay_ns=7)

@@ -4,19 +4,21 @@ import gc
 import os
 import signal
 import weakref
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import GBPS, NEVER, Host, Star, balance, examples, frame, ip, load, mark_of
+
+from tests.p4switch.fabric.stub import GBPS, NEVER, Host, Star, balance, examples, frame, ip, load, mark_of
 
 
 @settings(deadline=None, max_examples=examples(100))
 @given(st.lists(st.one_of(st.integers(0, 100), st.integers(0, 10**5), st.integers(0, 10**12)), max_size=200),
        st.integers(0, 50))
-def test_events_come_in_order_of_time_then_insertion(times: list[int], later: int):
+def test_events_come_in_order_of_time_then_insertion(times: list[int], later: int) -> None:
     network = load().Fabric()
     seen: list[tuple[int, int]] = []
     inserted: list[tuple[int, int]] = []
@@ -40,7 +42,7 @@ def test_events_come_in_order_of_time_then_insertion(times: list[int], later: in
     assert network.events == len(inserted)
 
 
-def test_until_is_inclusive_and_a_run_can_be_continued():
+def test_until_is_inclusive_and_a_run_can_be_continued() -> None:
     a, b = Host([(0, frame(0, 1, 1000)) for _ in range(3)]), Host()
     star = Star([a, b], delay_ns=0)
     assert star.run(159) == "until"
@@ -54,7 +56,7 @@ def test_until_is_inclusive_and_a_run_can_be_continued():
     assert star.run() == "idle"
 
 
-def test_slices_of_any_size_make_no_difference():
+def test_slices_of_any_size_make_no_difference() -> None:
     logs = []
     for step in (1, 7, None):
         a, b = Host([(13 * i, frame(0, 1, 100 + i)) for i in range(50)]), Host()
@@ -65,7 +67,7 @@ def test_slices_of_any_size_make_no_difference():
     assert logs[0] == logs[1] == logs[2]
 
 
-def test_stop_from_a_callback():
+def test_stop_from_a_callback() -> None:
     a, b = Host([(0, frame(0, 1, 1000)) for _ in range(10)]), Host()
     star = Star([a, b])
     star.fabric.at(2200, lambda now: star.fabric.stop())
@@ -75,7 +77,7 @@ def test_stop_from_a_callback():
     assert len(b.got) == 10
 
 
-def test_progress_is_called_every_so_many_events():
+def test_progress_is_called_every_so_many_events() -> None:
     a, b = Host([(0, frame(0, 1, 1000)) for _ in range(1000)]), Host()
     star = Star([a, b])
     seen: list[tuple[int, int]] = []
@@ -86,7 +88,7 @@ def test_progress_is_called_every_so_many_events():
     assert seen == sorted(seen)
 
 
-def test_wall_clock_limit():
+def test_wall_clock_limit() -> None:
     network = load().Fabric()
 
     def again(now: int) -> None:
@@ -96,7 +98,7 @@ def test_wall_clock_limit():
     assert network.run(max_wall_s=0.05) == "wall"
 
 
-def test_kick_makes_a_host_send_at_once():
+def test_kick_makes_a_host_send_at_once() -> None:
     a, b = Host(), Host()
     star = Star([a, b], delay_ns=0)
 
@@ -109,7 +111,7 @@ def test_kick_makes_a_host_send_at_once():
     assert [(time, mark_of(data)) for time, data in b.got] == [(12_345 + 160, 5)]
 
 
-def test_a_kick_from_within_an_endpoint_is_allowed():
+def test_a_kick_from_within_an_endpoint_is_allowed() -> None:
     class Chatty(Host):
         def receive(self, now_ns: int, data: bytes) -> None:
             super().receive(now_ns, data)
@@ -122,7 +124,7 @@ def test_a_kick_from_within_an_endpoint_is_allowed():
     assert len(a.got) == len(b.got) == 1
 
 
-def test_a_late_wake_up_is_replaced_by_an_earlier_one():
+def test_a_late_wake_up_is_replaced_by_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = Host([(1_000_000, frame(0, 1, 1000, mark=1))]), Host([(0, frame(1, 0, 1000))])
     star = Star([a, b], delay_ns=0)
     seen: list[int] = []
@@ -131,15 +133,15 @@ def test_a_late_wake_up_is_replaced_by_an_earlier_one():
         def receive(self, now_ns: int, data: bytes) -> None:
             a.frames.insert(0, (50_000, frame(0, 1, 1000, mark=2)))
 
-    star.hosts[0].receive = Wake().receive  # bound before: add_host took the method
+    monkeypatch.setattr(star.hosts[0], "receive", Wake().receive)  # bound before: add_host took the method
     star.run()
     seen = [mark_of(data) for _, data in b.got]
     assert seen == [1]
 
 
 class Failing(Host):
-    def __init__(self, where: str, *args: object) -> None:
-        super().__init__(*args)
+    def __init__(self, where: str, frames: Iterable[tuple[int, bytes]]) -> None:
+        super().__init__(frames)
         self.where = where
 
     def receive(self, now_ns: int, data: bytes) -> None:
@@ -162,7 +164,7 @@ class Failing(Host):
 
 
 @pytest.mark.parametrize("where", ["receive", "next_frame", "next_wakeup_ns"])
-def test_an_exception_of_an_endpoint_comes_out_and_the_run_can_go_on(where: str):
+def test_an_exception_of_an_endpoint_comes_out_and_the_run_can_go_on(where: str) -> None:
     a = Host([(0, frame(0, 1, 1000)) for _ in range(5)])
     b = Failing(where, [(7000, frame(1, 0, 1000)) for _ in range(5)])
     star = Star([a, b])
@@ -173,7 +175,7 @@ def test_an_exception_of_an_endpoint_comes_out_and_the_run_can_go_on(where: str)
     assert (len(a.got), len(b.got)) == (5, 5)
 
 
-def test_an_exception_of_a_callback():
+def test_an_exception_of_a_callback() -> None:
     star = Star([Host([(0, frame(0, 1))]), Host()])
 
     def fail(now: int) -> None:
@@ -188,7 +190,7 @@ def test_an_exception_of_a_callback():
         star.fabric.run()
 
 
-def test_endpoints_that_break_the_contract():
+def test_endpoints_that_break_the_contract() -> None:
     class Liar(Host):
         def next_wakeup_ns(self) -> int:
             return 0
@@ -198,7 +200,7 @@ def test_endpoints_that_break_the_contract():
 
     class Wrong(Host):
         def next_frame(self, now_ns: int) -> bytes | None:
-            return "frame"
+            return "frame"  # type: ignore[return-value]  # wrong on purpose
 
     with pytest.raises(TypeError, match="bytes"):
         Star([Wrong(), Host()]).fabric.run()
@@ -206,7 +208,7 @@ def test_endpoints_that_break_the_contract():
         Star([Host([(0, bytes(13)), (0, bytes(16))]), Host()]).fabric.run()
 
 
-def test_never_may_be_any_large_int():
+def test_never_may_be_any_large_int() -> None:
     class Huge(Host):
         def next_wakeup_ns(self) -> int:
             return 2**200 if super().next_wakeup_ns() == NEVER else super().next_wakeup_ns()
@@ -216,7 +218,7 @@ def test_never_may_be_any_large_int():
     assert len(star.hosts[1].got) == 1
 
 
-def test_ctrl_c():
+def test_ctrl_c() -> None:
     network = load().Fabric()
 
     def again(now: int) -> None:
@@ -230,7 +232,7 @@ def test_ctrl_c():
     assert network.run(network.now_ns + 10) == "until"
 
 
-def test_ctrl_c_without_python_in_the_loop():
+def test_ctrl_c_without_python_in_the_loop() -> None:
     """Frames in a circle of switches, no endpoint is ever called: the signal is seen between slices."""
     engine = load()
     network = engine.Fabric()
@@ -247,14 +249,14 @@ def test_ctrl_c_without_python_in_the_loop():
     assert balance(network)["entered"] == 1
 
 
-def test_run_within_run_is_refused():
+def test_run_within_run_is_refused() -> None:
     network = load().Fabric()
     network.at(0, lambda now: network.run())
     with pytest.raises(RuntimeError, match="running"):
         network.run()
 
 
-def test_the_fabric_and_its_endpoints_are_collected():
+def test_the_fabric_and_its_endpoints_are_collected() -> None:
     class Linked(Host):
         fabric: object = None
 
@@ -271,7 +273,7 @@ def test_the_fabric_and_its_endpoints_are_collected():
     assert ref() is None
 
 
-def test_callbacks_of_an_instant_come_before_its_frames():
+def test_callbacks_of_an_instant_come_before_its_frames() -> None:
     a, b = Host([(0, frame(0, 1, 1000))]), Host()
     star = Star([a, b], delay_ns=0)
     seen = []
@@ -283,7 +285,7 @@ def test_callbacks_of_an_instant_come_before_its_frames():
 
 
 @pytest.mark.parametrize("independent", [False, True])
-def test_messages_posted_at_their_time_leave_at_their_time(independent: bool):
+def test_messages_posted_at_their_time_leave_at_their_time(independent: bool) -> None:
     a, b = Host(), Host()
     star = Star([a, b], delay_ns=1000, independent_hosts=independent)
 
@@ -298,7 +300,7 @@ def test_messages_posted_at_their_time_leave_at_their_time(independent: bool):
     assert [time - mark_of(data) for time, data in b.got] == [2160] * 34
 
 
-def test_a_callback_sees_the_network_as_it_is_at_its_time():
+def test_a_callback_sees_the_network_as_it_is_at_its_time() -> None:
     """Check a callback that an endpoint inserts within a window; its counts are exact."""
     star = Star([Host([(0, frame(0, 2, 1000)) for _ in range(100)]), Host([(100, frame(1, 0, 100))]), Host()],
                 rates={2: 10 * GBPS}, delay_ns=1000)
@@ -319,7 +321,7 @@ def test_a_callback_sees_the_network_as_it_is_at_its_time():
     assert seen == [(2116, arrived[0] - 2), (2416, arrived[1] - 2)]
 
 
-def test_independent_hosts_may_not_change_the_network_from_within():
+def test_independent_hosts_may_not_change_the_network_from_within() -> None:
     class Cuts(Host):
         def receive(self, now_ns: int, data: bytes) -> None:
             star.fabric.set_link_up(star.links[0], False)
@@ -330,7 +332,7 @@ def test_independent_hosts_may_not_change_the_network_from_within():
     assert star.run() == "idle"
 
 
-def test_independent_hosts_may_kick_each_other():
+def test_independent_hosts_may_kick_each_other() -> None:
     class Passes(Host):
         def receive(self, now_ns: int, data: bytes) -> None:
             super().receive(now_ns, data)
@@ -343,7 +345,7 @@ def test_independent_hosts_may_kick_each_other():
     assert len(star.hosts[0].got) == 1
 
 
-def test_injected_frames_enter_at_a_switch():
+def test_injected_frames_enter_at_a_switch() -> None:
     sink = Host()
     star = Star([Host(), sink], delay_ns=0)
     star.fabric.inject(star.switch, 300, frame(0, 1, 1000, mark=9))
@@ -372,7 +374,7 @@ def receivers(failing: bool) -> tuple[Any, list[Host]]:
 
 
 @pytest.mark.parametrize("then", ["run", "slices", "calls", "kicks", "events"])
-def test_after_an_error_of_an_independent_host_all_goes_on_as_if_there_had_been_none(then: str):
+def test_after_an_error_of_an_independent_host_all_goes_on_as_if_there_had_been_none(then: str) -> None:
     network, hosts = receivers(failing=True)
     seen: list[int] = []
     with pytest.raises(LookupError):
@@ -401,7 +403,7 @@ def test_after_an_error_of_an_independent_host_all_goes_on_as_if_there_had_been_
     assert network.port_stats() == other.port_stats()
 
 
-def test_nothing_is_changed_while_an_error_has_left_hosts_at_different_times():
+def test_nothing_is_changed_while_an_error_has_left_hosts_at_different_times() -> None:
     network, _ = receivers(failing=True)
     with pytest.raises(LookupError):
         network.run()
@@ -413,7 +415,7 @@ def test_nothing_is_changed_while_an_error_has_left_hosts_at_different_times():
 
 @pytest.mark.parametrize("independent", [False, True])
 @pytest.mark.parametrize("when", ["at first", "in a callback", "between runs"])
-def test_links_that_come_late_and_are_shorter(independent: bool, when: str):
+def test_links_that_come_late_and_are_shorter(independent: bool, when: str) -> None:
     hosts = [Host([(0, frame(0, 1, 1000)) for _ in range(5)]), Host(), Host([(3000, frame(2, 3, 1000))]), Host()]
     star = Star(hosts[:2], independent_hosts=independent, routes={i: [i] for i in range(4)})
     late = [star.fabric.add_host(host) for host in hosts[2:]]
@@ -433,7 +435,7 @@ def test_links_that_come_late_and_are_shorter(independent: bool, when: str):
     assert len(hosts[1].got) == 5
 
 
-def test_a_link_that_a_host_connects_is_in_use_at_once():
+def test_a_link_that_a_host_connects_is_in_use_at_once() -> None:
     class Connects(Host):
         def receive(self, now_ns: int, data: bytes) -> None:
             super().receive(now_ns, data)

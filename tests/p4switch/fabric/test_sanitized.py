@@ -24,7 +24,7 @@ def runtime(name: str) -> str:
     return path
 
 
-def test_sanitized():
+def test_sanitized() -> None:
     env = os.environ | {
         "LD_PRELOAD": runtime("libasan.so"), "ASAN_OPTIONS": OPTIONS, "UBSAN_OPTIONS": "print_stacktrace=1",
         "PYTHONMALLOC": "malloc", "P4CC_FABRIC_FLAGS": " ".join(native.SANITIZE),
@@ -37,7 +37,7 @@ def test_sanitized():
     assert "runtime error" not in done.stderr, done.stderr
 
 
-def test_a_fat_tree_leaves_no_leak():
+def test_a_fat_tree_leaves_no_leak() -> None:
     program = memory_latency.build(*native.SANITIZE)
     done = subprocess.run([program, "4", "20", "30", "0"], capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

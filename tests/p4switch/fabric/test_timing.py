@@ -1,33 +1,40 @@
 """Times at which frames leave and arrive: exact to the ns, and without drift."""
 
+from __future__ import annotations
+
 from fractions import Fraction
 from math import ceil
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import GBPS, Host, Star, balance, columns, examples, frame, load
+
+from tests.p4switch.fabric.stub import GBPS, Host, Star, balance, columns, examples, frame, load
+
+if TYPE_CHECKING:
+    from p4switch.fabric import Fabric
 
 
-def pair(a: Host, b: Host, rate_bps: int, delay_ns: int = 0, **fabric: int):
-    network = load().Fabric(**fabric)
+def pair(a: Host, b: Host, rate_bps: int, delay_ns: int = 0, **fabric: int) -> Fabric:
+    network: Fabric = load().Fabric(**fabric)
     network.connect(network.add_host(a), 0, network.add_host(b), 0, rate_bps=rate_bps, delay_ns=delay_ns)
     return network
 
 
-def test_one_frame_through_a_switch():
+def test_one_frame_through_a_switch() -> None:
     a, b = Host([(500, frame(0, 1, 1000))]), Host()
     assert Star([a, b], delay_ns=1000).run() == "idle"
     assert [time for time, _ in b.got] == [500 + 80 + 1000 + 80 + 1000]
 
 
-def test_back_to_back_frames_follow_without_a_gap():
+def test_back_to_back_frames_follow_without_a_gap() -> None:
     a, b = Host([(0, frame(0, 1, 1000)) for _ in range(4)]), Host()
     Star([a, b], delay_ns=600).run()
     assert [time for time, _ in b.got] == [1360 + 80 * i for i in range(4)]
 
 
-def test_framing_is_charged_to_the_link_only_when_asked():
+def test_framing_is_charged_to_the_link_only_when_asked() -> None:
     for framing in (0, 24):
         a, b = Host([(0, frame(0, 1, 1000)) for _ in range(2)]), Host()
         star = Star([a, b], delay_ns=0, framing_bytes=framing)
@@ -35,26 +42,26 @@ def test_framing_is_charged_to_the_link_only_when_asked():
         assert [time for time, _ in b.got] == [ceil(n * 8 * (1000 + framing) / 100) for n in (2, 3)]
 
 
-def test_headers_that_are_not_charged_leave_a_flit_at_least():
+def test_headers_that_are_not_charged_leave_a_flit_at_least() -> None:
     a, b = Host([(0, frame(0, 1, n)) for n in (60, 74, 202)]), Host()
     pair(a, b, 8 * GBPS, framing_bytes=-58).run()
     assert [time for time, _ in b.got] == [16, 32, 32 + 144]
 
 
-def test_the_switch_takes_its_latency():
+def test_the_switch_takes_its_latency() -> None:
     a, b = Host([(0, frame(0, 1, 1000))]), Host()
     Star([a, b], delay_ns=600, latency_ns=400).run()
     assert b.got[0][0] == 2 * 680 + 400
 
 
-def test_the_link_is_charged_with_the_length_that_leaves():
+def test_the_link_is_charged_with_the_length_that_leaves() -> None:
     a, b = Host([(0, frame(0, 1, 1000)) for _ in range(3)]), Host()
     star = Star([a, b], delay_ns=0, grow=250)
     star.run()
     assert [time for time, _ in b.got] == [80 + 100 * i for i in (1, 2, 3)]
 
 
-def test_both_directions_have_their_own_rate():
+def test_both_directions_have_their_own_rate() -> None:
     a, b = Host([(0, frame(0, 1, 1000))]), Host([(0, frame(1, 0, 1000))])
     network = load().Fabric()
     network.connect(
@@ -65,7 +72,7 @@ def test_both_directions_have_their_own_rate():
 
 
 @pytest.mark.parametrize("delay_ns", [0, 1, 16383, 16384, 16385, 1_000_000])
-def test_delays_within_and_beyond_the_wheel(delay_ns: int):
+def test_delays_within_and_beyond_the_wheel(delay_ns: int) -> None:
     a, b = Host([(0, frame(0, 1, 100)) for _ in range(50)]), Host()
     pair(a, b, 8 * GBPS, delay_ns).run()
     assert [time for time, _ in b.got] == [100 * (i + 1) + delay_ns for i in range(50)]
@@ -77,7 +84,7 @@ def test_delays_within_and_beyond_the_wheel(delay_ns: int):
     lengths=st.lists(st.integers(60, 9000), min_size=1, max_size=60),
     framing=st.sampled_from([0, 24, -58]),
 )
-def test_back_to_back_times_are_exact(rate_bps: int, lengths: list[int], framing: int):
+def test_back_to_back_times_are_exact(rate_bps: int, lengths: list[int], framing: int) -> None:
     """The n-th arrival is the exact sum of the durations, rounded up once: no rounding adds up.
 
     Where headers are not charged, a frame costs 16 bytes at least.
@@ -92,7 +99,7 @@ def test_back_to_back_times_are_exact(rate_bps: int, lengths: list[int], framing
     assert [time for time, _ in b.got] == expected
 
 
-def test_a_long_run_does_not_drift():
+def test_a_long_run_does_not_drift() -> None:
     """Each hop hands on at whole ns, which costs less than 1 ns once, however many frames follow each other."""
     rate_bps, n, count = 3 * 10**10 + 7, 1001, 20_000
     a, b = Host([(0, frame(0, 1, n)) for _ in range(count)]), Host()
@@ -100,7 +107,7 @@ def test_a_long_run_does_not_drift():
     assert b.got[-1][0] - b.got[0][0] == pytest.approx((count - 1) * n * 8 * 10**9 / rate_bps, abs=2)
 
 
-def test_busy_time_is_what_was_sent():
+def test_busy_time_is_what_was_sent() -> None:
     a, b = Host([(0, frame(0, 1, 1000)), (5000, frame(0, 1, 500))]), Host()
     network = pair(a, b, 100 * GBPS)
     network.run()
@@ -111,7 +118,7 @@ def test_busy_time_is_what_was_sent():
     assert balance(network)["delivered"] == 2
 
 
-def test_the_wire_length_is_what_ipv4_says_and_no_less_than_the_bytes():
+def test_the_wire_length_is_what_ipv4_says_and_no_less_than_the_bytes() -> None:
     short = frame(0, 1, 1000)
     long = frame(0, 1, 60) + bytes(946)
     other = b"\x02" * 12 + b"\x86\xdd" + bytes(86)

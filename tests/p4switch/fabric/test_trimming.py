@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import GBPS, Host, Star, balance, columns, examples, frame, mark_of
+
+from tests.p4switch.fabric.stub import GBPS, Host, Star, balance, columns, examples, frame, mark_of
 
 SIZE, LEFT = 1000, 64
 DATA, TRIMMED = 1, 6
@@ -121,7 +123,7 @@ def test_nothing_is_lost_or_made(
     """Each packet arrives once or is a counted drop, and no queue holds more than its limit."""
     sender = Host([(0, frame(0, 1, n, priority=DATA, mark=i)) for i, n in enumerate(sizes)])
     sink = Host()
-    shared = {} if buffer is None else {"buffer_bytes": buffer, "alpha": alpha}
+    shared: dict[str, Any] = {} if buffer is None else {"buffer_bytes": buffer, "alpha": alpha}
     star = Star([sender, sink], rates={1: 1 * GBPS}, delay_ns=0, **shared)
     star.fabric.set_trimming(
         star.switch, 1, priorities=[DATA], limit_bytes=limit, trim_priority=TRIMMED, trim_limit_bytes=trim_limit,

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stub import examples, frame, load
-from test_order import END_NS, Cuts, Link, Network, build, cuts, networks, results
-from test_pfc import ring
 
 from p4switch.fabric import joined
+from tests.p4switch.fabric.stub import examples, frame, load
+from tests.p4switch.fabric.test_order import END_NS, Cuts, Link, Network, build, cuts, networks, results
+from tests.p4switch.fabric.test_pfc import ring
 
 EXAMPLES = int(os.environ.get("P4CC_WORKER_EXAMPLES", "40"))  # more of them, now and then
 LATE_S = 0.0005
@@ -215,7 +215,7 @@ def same(found: dict[str, Any], expected: dict[str, Any]) -> None:
 
 @settings(deadline=None, max_examples=examples(EXAMPLES))
 @given(st.data())
-def test_workers_find_what_one_finds(data: st.DataObject):
+def test_workers_find_what_one_finds(data: st.DataObject) -> None:
     plan = data.draw(networks())
     injected = data.draw(injections(plan))
     crew = Crew(plan, data.draw(splits(plan)), data.draw(st.booleans()), injected)
@@ -223,7 +223,7 @@ def test_workers_find_what_one_finds(data: st.DataObject):
 
 
 @pytest.mark.parametrize("owners", [(1, 1, 0, 0, 1, 0), (0, 0, 1, 1, 0, 1), (0, 1, 1, 0, 1, 0)])
-def test_a_link_fails_between_two_workers(owners: tuple[int, ...]):
+def test_a_link_fails_between_two_workers(owners: tuple[int, ...]) -> None:
     """One worker loses what is on the link, the other what waits for it; a trace has both in one worker's order."""
     gbps = 10**9
     links = (Link(0, 4, 100 * gbps, 600), Link(1, 4, 100 * gbps, 600), Link(2, 5, 100 * gbps, 600),
@@ -238,7 +238,7 @@ def test_a_link_fails_between_two_workers(owners: tuple[int, ...]):
             same(found_by(Crew(plan, Split(2, owners, independent, 0, (), 10**9))), expected)
 
 
-def test_an_error_in_the_meeting_before_the_first_window_ends_the_run():
+def test_an_error_in_the_meeting_before_the_first_window_ends_the_run() -> None:
     links = (Link(0, 1, 10**9, 600),)
     network, _, _ = build(Network(1, 1, False, links, False, (), (), {}, None, {}, (), 10_000), None)
 
@@ -262,7 +262,7 @@ def shared(workers: int, work: Callable[[int, dict[str, Any]], Any]) -> list[Any
 
 
 @pytest.mark.parametrize("owners", [(0, 1, 0), (1, 1, 0), (0, 1, 2)])
-def test_a_deadlock_across_workers_is_found_as_one_worker_finds_it(owners: tuple[int, ...]):
+def test_a_deadlock_across_workers_is_found_as_one_worker_finds_it(owners: tuple[int, ...]) -> None:
     def made() -> Any:
         return ring(3, 3000, 2, xoff_bytes=30_000, xon_gap_bytes=2000)[0]
 
@@ -278,7 +278,7 @@ def test_a_deadlock_across_workers_is_found_as_one_worker_finds_it(owners: tuple
     assert shared(1 + max(owners), work) == [expected] * (1 + max(owners))
 
 
-def test_the_one_whose_time_is_up_ends_the_run_for_all():
+def test_the_one_whose_time_is_up_ends_the_run_for_all() -> None:
     def work(rank: int, way: dict[str, Any]) -> Any:
         network, _, _ = ring(3, 300, 1, xoff_bytes=30_000)
         network.join(rank, 2, [0, 0, 0, 0, 1, 0], **way)
@@ -296,7 +296,7 @@ def test_the_one_whose_time_is_up_ends_the_run_for_all():
     assert found[0][0] == "wall"
 
 
-def test_what_is_longer_than_the_memory_between_two_workers_comes_whole():
+def test_what_is_longer_than_the_memory_between_two_workers_comes_whole() -> None:
     lengths = [0, 5, 10_000, 300_000, 7, 64_000, 1_200_000, 20_000, 3]  # 16 workers: a piece has half a megabyte
     given = [[bytes([rank + i]) * (length * (rank % 3)) for i, length in enumerate(lengths)] for rank in range(16)]
 
@@ -308,7 +308,7 @@ def test_what_is_longer_than_the_memory_between_two_workers_comes_whole():
     assert shared(16, work) == [[list(data) for data in zip(*given, strict=True)]] * 16
 
 
-def test_a_host_of_several_workers_does_not_inject():
+def test_a_host_of_several_workers_does_not_inject() -> None:
     network, _, _ = build(Network(1, 1, False, (Link(0, 1, 10**9, 600),), False, ((0, 0, 5, 100, 0),), (), {}, None,
                                       {}, (), 10_000), None)
     network.join(0, 1, [0, 0], deliver=list, memory=mmap.mmap(-1, load().Fabric.shared_bytes(1)), waiting=list)

@@ -11,9 +11,11 @@ import pytest
 import p4src
 from p4switch import ir
 from p4switch.architectures.v1model.externs.counter import Count
-from p4switch.compiler import passes
+from p4switch.compiler import ast, passes, types
 from p4switch.compiler.frontend import parse_and_check
 from p4switch.ir.checker import CheckError, check
+
+HEADER = types.Header(ast.HeaderDecl(0, "h_t", [], []), (), [])
 
 SOURCES = Path(p4src.__path__[0])
 PARTS = {"head", "main", "pipelines"}  # of programs
@@ -69,7 +71,7 @@ def _call(*args: int) -> ir.Program:
         (lambda: program(ir.Assign(A, ir.Op("+", (A, WIDE), BYTE))), "operands of types bit<8>, bit<16>"),
         (lambda: program(ir.Assign(A, ir.Op("+", (A, ir.Const(1, ir.INT)), BYTE))), "operands of types bit<8>, int"),
         (lambda: program(ir.Assign(WIDE, ir.Op("++", (A, WIDE), ir.Bits(16)))), "operands of types bit<8>, bit<16>"),
-        (lambda: program(ir.SetValid(ir.HeaderRef(None, "h"))), "there is no h"),
+        (lambda: program(ir.SetValid(ir.HeaderRef(HEADER, "h"))), "there is no h"),
         (lambda: program(ir.Advance(A)), "outside of a parser"),
         (lambda: program(ir.Assign(A, ir.Lookahead(0, 8, BYTE))), "outside of a parser"),
         (lambda: program(Count("c", A)), "there is no c"),

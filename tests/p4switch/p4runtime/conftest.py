@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,7 +11,10 @@ from p4switch import ir
 from p4switch.p4runtime import Device
 from tests.p4switch.p4runtime import everything
 from tests.p4switch.p4runtime.controller import Controller, config_request
-from tests.p4switch.p4runtime.fake import FakeSwitch
+from tests.p4switch.p4runtime.fake import FakeSwitch, as_switch
+
+if TYPE_CHECKING:
+    from p4switch.engine import Switch
 
 
 @dataclass
@@ -34,11 +37,14 @@ def blank() -> Bench:
     """Return a bench whose device has no pipeline."""
     bench: Bench
 
-    def build(program: ir.Program) -> FakeSwitch:
+    def build(program: ir.Program) -> Switch:
         bench.built.append(FakeSwitch(program))
-        return bench.built[-1]
+        return as_switch(bench.built[-1])
 
-    install: Callable[[FakeSwitch], None] = lambda switch: bench.installed.append(switch)  # noqa: E731
+    def install(switch: object) -> None:
+        assert isinstance(switch, FakeSwitch)
+        bench.installed.append(switch)
+
     device = Device(build, install=install, clock_ns=lambda: bench.now_ns)
     bench = Bench(device, Controller(device, everything.p4info()))
     return bench

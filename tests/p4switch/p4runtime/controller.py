@@ -23,16 +23,22 @@ def blob(value: int | bytes) -> bytes:
 
 
 class Controller:
-    """`device` has P4Info `info`; names are aliases."""
+    """`device` has P4Info `info`; names are aliases. Without a device it makes messages only."""
 
-    def __init__(self, device: Device, info: Message) -> None:
-        self.device = device
+    def __init__(self, device: Device | None, info: Message) -> None:
+        self._device = device
         self.info = info
         self.tables = {t.preamble.alias: t for t in info.tables}
         self.actions = {a.preamble.alias: a for a in info.actions}
 
+    @property
+    def device(self) -> Device:
+        assert self._device is not None
+        return self._device
+
     def id(self, kind: str, alias: str) -> int:
-        return next(x.preamble.id for x in getattr(self.info, kind) if x.preamble.alias == alias)
+        found: int = next(x.preamble.id for x in getattr(self.info, kind) if x.preamble.alias == alias)
+        return found
 
     # -- messages ---------------------------------------------------------------------------------------------------
 

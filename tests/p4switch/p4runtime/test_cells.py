@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
@@ -120,7 +122,7 @@ def test_register_errors(controller: Controller) -> None:
 
 
 def test_indices_and_update_types(controller: Controller) -> None:
-    makers = (
+    makers: tuple[Callable[[int], Message], ...] = (
         lambda i: counter(controller, i, (1, 1)),
         lambda i: meter(controller, i, 1, 1, 1, 1),
         lambda i: register(controller, "words", i, b"\1"),

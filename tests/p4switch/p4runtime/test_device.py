@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from google.protobuf import text_format
@@ -24,18 +26,21 @@ from tests.p4switch.p4runtime.controller import (
     Controller,
     config_request,
 )
-from tests.p4switch.p4runtime.fake import FakeSwitch
+from tests.p4switch.p4runtime.fake import FakeSwitch, as_switch
 from tests.p4switch.p4runtime.test_cells import counter, register, value_set
 from tests.p4switch.p4runtime.test_profiles import by_group, by_member, group, member
 from tests.p4switch.p4runtime.test_replication import group as multicast
 from tests.p4switch.p4runtime.test_replication import session
 from tests.p4switch.p4runtime.test_streams import digest
 
+if TYPE_CHECKING:
+    from p4switch.engine._engine import KeyField, Target
+
 Config = p4runtime_pb2.SetForwardingPipelineConfigRequest
 
 
-def request(action: str, **more: object) -> Message:
-    return config_request(everything.p4info(), everything.device_config(), action, **more)
+def request(action: str, device_id: int = 1) -> Message:
+    return config_request(everything.p4info(), everything.device_config(), action, device_id)
 
 
 def refuse(bench: Bench, code: str, message: Message) -> str:
@@ -191,7 +196,7 @@ def test_batch_continues_on_error(controller: Controller) -> None:
 def snapshot(switch: FakeSwitch) -> dict[str, object]:
     """Return the contents of the data plane, without handles."""
 
-    def entry(target: object, profile: str = "EverythingIngress.selector") -> object:
+    def entry(target: Any, profile: str = "EverythingIngress.selector") -> object:
         if target[0] == "member":
             return ("member", switch.members[profile, target[1]])
         if target[0] == "group":
@@ -434,7 +439,7 @@ def test_a_long_read_lets_packets_through_and_no_write(blank: Bench) -> None:
             written[0].start()
 
     lock = Lock()
-    device = Device(lambda config: FakeSwitch(config), lock=lock)
+    device = Device(lambda config: as_switch(FakeSwitch(config)), lock=lock)
     controller = Controller(device, everything.p4info())
     device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
 
@@ -453,12 +458,12 @@ def test_no_garbage_is_collected_while_packets_wait() -> None:
     """A collection with 100,000 entries takes longer than all that is done under the lock."""
     collects: list[bool] = []
 
-    class Switch(FakeSwitch):
-        def table_add(self, *arguments: object) -> object:
+    class Watched(FakeSwitch):
+        def table_add(self, table: str, key: Sequence[KeyField], priority: int, target: Target) -> int:
             collects.append(gc.isenabled())
-            return super().table_add(*arguments)
+            return super().table_add(table, key, priority, target)
 
-    device = Device(Switch, lock=threading.RLock())
+    device = Device(lambda config: as_switch(Watched(config)), lock=threading.RLock())
     controller = Controller(device, everything.p4info())
     device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
     controller.insert(*(controller.entry("lpm_one", {"l": (i, 32)}, ("drop",)) for i in range(65)))
@@ -485,19 +490,19 @@ def test_packets_come_between_the_updates_of_a_batch_that_may_be_seen_half_done(
             depth -= 1
 
     class Counting(FakeSwitch):
-        def table_add(self, *arguments: object) -> object:
+        def table_add(self, table: str, key: Sequence[KeyField], priority: int, target: Target) -> int:
             assert depth
             held[-1] += 1
-            return super().table_add(*arguments)
+            return super().table_add(table, key, priority, target)
 
-        def table_delete(self, *arguments: object) -> None:
+        def table_delete(self, table: str, handle: int) -> None:
             assert depth
             held[-1] -= 1
-            super().table_delete(*arguments)
+            super().table_delete(table, handle)
 
     waited: list[int] = []  # how deep the lock was held while others were waited for
     monkeypatch.setattr(time, "sleep", lambda _: waited.append(depth))
-    device = Device(lambda config: Counting(config), lock=Lock())
+    device = Device(lambda config: as_switch(Counting(config)), lock=Lock())
     controller = Controller(device, everything.p4info())
     device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
     entries = [controller.entry("lpm_one", {"l": (number, 32)}, ("drop",)) for number in range(200)]
@@ -540,7 +545,7 @@ def test_what_looks_at_all_entries_does_so_in_parts() -> None:
 
         def __exit__(self, *_: object) -> None: ...
 
-    device = Device(lambda config: Counting(config), lock=Lock(), clock_ns=lambda: 100)
+    device = Device(lambda config: as_switch(Counting(config)), lock=Lock(), clock_ns=lambda: 100)
     controller = Controller(device, everything.p4info())
     device.set_forwarding_pipeline_config(request("VERIFY_AND_COMMIT"))
     fading = [controller.entry("fading", {"e": n}, ("NoAction",), idle_timeout_ns=10**9) for n in range(2000)]

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
 from tests.p4switch.p4runtime.conftest import Bench
 from tests.p4switch.p4runtime.controller import DELETE, INSERT, MODIFY, Controller
 from tests.p4switch.p4runtime.fake import FakeSwitch
 
 
-def group(ident: int, *replicas: tuple, metadata: bytes = b"") -> Message:
+def group(ident: int, *replicas: tuple[Any, ...], metadata: bytes = b"") -> Message:
     """Replicas: (port, instance, *backups), each backup (port, instance)."""
     message = p4runtime_pb2.MulticastGroupEntry(multicast_group_id=ident, metadata=metadata)
     add(message, replicas)
     return message
 
 
-def session(ident: int, *replicas: tuple, **more: int) -> Message:
+def session(ident: int, *replicas: tuple[Any, ...], **more: int) -> Message:
     message = p4runtime_pb2.CloneSessionEntry(session_id=ident, **more)
     add(message, replicas)
     return message
 
 
-def add(message: Message, replicas: tuple) -> None:
+def add(message: Message, replicas: tuple[tuple[Any, ...], ...]) -> None:
     for port, instance, *backups in replicas:
         replica = message.replicas.add(port=port, instance=instance)
         for backup_port, backup_instance in backups:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import grpc
@@ -93,16 +93,24 @@ def test_reads_need_no_session_and_give_what_they_can(served: Served, primary: G
     reader = served.client(99)
     preset = served.bench.controller.entry("preset")
     assert len(list(reader.read([wrap(preset)]))) == 2
-    found = []
+    found: list[Message] = []
     with pytest.raises(P4RuntimeError) as caught:
         found.extend(reader.read([wrap(preset), wrap(p4runtime_pb2.TableEntry(table_id=4))]))
     assert len(found) == 2
     assert [e.canonical_code for e in caught.value.errors] == [code_pb2.OK, code_pb2.INVALID_ARGUMENT]
 
 
-def raw_stream(channel: grpc.Channel, requests: Iterator[bytes]) -> grpc.Call:
+def heard(client: GrpcClient) -> Message:
+    """Return the next message of a client's stream, which comes within 5 s."""
+    news = client.receive(5)
+    assert news is not None
+    return news
+
+
+def raw_stream(channel: grpc.Channel, requests: Iterator[bytes]) -> grpc._CallIterator[bytes]:
     """Open a stream whose messages are bytes, whatever they are."""
-    return channel.stream_stream("/p4.v1.P4Runtime/StreamChannel")(requests)
+    opened: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream("/p4.v1.P4Runtime/StreamChannel")
+    return opened(requests)
 
 
 def test_silent_streams_keep_nobody_out(served: Served, primary: GrpcClient) -> None:
@@ -226,10 +234,11 @@ def test_a_controller_without_an_election_id_may_have_the_id_zero() -> None:
 
 def test_only_the_primary_writes(served: Served, primary: GrpcClient) -> None:
     stranger = served.client(11)
-    for call in (
+    calls: tuple[Callable[[], object], ...] = (
         lambda: stranger.write([]),
         lambda: stranger.set_pipeline(everything.p4info(), everything.device_config()),
-    ):
+    )
+    for call in calls:
         with pytest.raises(P4RuntimeError) as caught:
             call()
         assert code(caught.value) == "PERMISSION_DENIED"
@@ -284,9 +293,9 @@ def test_a_primary_may_step_down_and_come_back(served: Served, primary: GrpcClie
     assert news.arbitration.status.code == code_pb2.NOT_FOUND
     assert news.arbitration.election_id.low == 10
     primary.send(arbitration())  # without an id: never primary
-    assert primary.receive(5).arbitration.status.code == code_pb2.NOT_FOUND
+    assert heard(primary).arbitration.status.code == code_pb2.NOT_FOUND
     primary.send(arbitration(election_id=11))
-    assert primary.receive(5).arbitration.status.code == code_pb2.OK
+    assert heard(primary).arbitration.status.code == code_pb2.OK
 
 
 @pytest.mark.parametrize(
@@ -341,7 +350,7 @@ def test_packets(served: Served, primary: GrpcClient) -> None:
     assert news is not None
     assert news.error.digest_list_ack.digest_list_ack == ack.digest_ack
     primary.send(p4runtime_pb2.StreamMessageRequest(other={}))
-    assert primary.receive(5).error.canonical_code == code_pb2.UNIMPLEMENTED
+    assert heard(primary).error.canonical_code == code_pb2.UNIMPLEMENTED
 
 
 def test_backups_may_not_send_packets(served: Served, primary: GrpcClient) -> None:
@@ -354,7 +363,7 @@ def test_backups_may_not_send_packets(served: Served, primary: GrpcClient) -> No
     assert news.error.canonical_code == code_pb2.PERMISSION_DENIED
     assert not served.frames
     served.server.publish(served.bench.device.packet_in(b"\x01\x03hello"))
-    assert higher.receive(5).packet.payload == b"hello"
+    assert heard(higher).packet.payload == b"hello"
     assert primary.receive(0.1) is None
 
 

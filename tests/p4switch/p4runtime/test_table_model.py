@@ -14,7 +14,7 @@ from p4switch.p4runtime import Device, P4RuntimeError
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
 from tests.p4switch.p4runtime import everything
 from tests.p4switch.p4runtime.controller import DELETE, INSERT, MODIFY, Controller, config_request, wrap
-from tests.p4switch.p4runtime.fake import FakeSwitch
+from tests.p4switch.p4runtime.fake import FakeSwitch, as_switch
 
 MIXED = "EverythingIngress.mixed"
 
@@ -82,7 +82,7 @@ class Machine(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         self.switch = FakeSwitch()
-        self.device = Device(lambda config: self.switch)
+        self.device = Device(lambda config: as_switch(self.switch))
         self.device.set_forwarding_pipeline_config(config_request(everything.p4info(), everything.device_config()))
         self.controller = Controller(self.device, everything.p4info())
         self.model = Model()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from p4switch.p4runtime.messages import p4runtime_pb2
@@ -70,7 +72,9 @@ def test_byte_strings_of_any_length_are_one_value(controller: Controller, spelli
         ("mixed", {"t": (1, 1)}, "missing: e"),
     ],
 )
-def test_malformed_match(controller: Controller, switch: FakeSwitch, table: str, match: dict, says: str) -> None:
+def test_malformed_match(
+    controller: Controller, switch: FakeSwitch, table: str, match: dict[str, Any], says: str
+) -> None:
     action = ("counted_drop",) if table == "exact_one" else ("drop",)
     entry = controller.entry(table, match, action, priority=1 if table == "mixed" else 0)
     assert says in controller.refused("INVALID_ARGUMENT", INSERT, entry)

@@ -130,7 +130,7 @@ class Touch(ir.ExternOperation):
     primitive = "touch"
     effects = ir.NOTHING
     reads = ()
-    arguments = ()
+    arguments = []
 
     @property
     def writes(self) -> tuple[ir.Written, ...]:

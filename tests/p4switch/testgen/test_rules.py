@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,8 +17,9 @@ z3 = pytest.importorskip("z3", reason="z3 is not installed")
 
 from p4switch.testgen import rules  # noqa: E402
 from p4switch.testgen.code import Code  # noqa: E402
-from p4switch.testgen.machine import Inputs, Machine  # noqa: E402
+from p4switch.testgen.machine import Machine  # noqa: E402
 from p4switch.testgen.rules import Pattern, Rules  # noqa: E402
+from p4switch.testgen.run import Inputs  # noqa: E402
 from p4switch.testgen.search import Search  # noqa: E402
 from p4switch.testgen.values import Scalar  # noqa: E402
 
@@ -47,7 +49,7 @@ def test_numbers_and_formulas_agree(patterns: list[tuple[Pattern, Pattern]], a: 
 
     def holds(formula: object) -> bool:
         values = (x, z3.BitVecVal(a, BITS)), (y, z3.BitVecVal(b, BITS))
-        return z3.is_true(z3.simplify(z3.substitute(formula, *values)))
+        return bool(z3.is_true(z3.simplify(z3.substitute(formula, *values))))
 
     for index in range(len(patterns)):
         assert holds(made.fits(index, keys)) == (index in fitting)
@@ -110,7 +112,7 @@ def test_rules_cost_in_proportion_to_their_number(large: Code, monkeypatch: pyte
     made = 0
     fits = Rules.fits
 
-    def counted(self: Rules, *arguments: object) -> object:
+    def counted(self: Rules, *arguments: Any) -> object:
         nonlocal made
         made += 1
         return fits(self, *arguments)

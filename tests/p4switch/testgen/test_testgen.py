@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -24,6 +25,7 @@ z3 = pytest.importorskip("z3", reason="z3 is not installed")
 from p4switch.testgen import generate, machine, search, solver, write  # noqa: E402
 from p4switch.testgen.code import Code  # noqa: E402
 from p4switch.testgen.output import stf  # noqa: E402
+from p4switch.testgen.run import Inputs, Run  # noqa: E402
 from p4switch.testgen.search import Result  # noqa: E402
 from p4switch.testgen.solver import Solver  # noqa: E402
 from p4switch.testgen.values import Scalar, Variables, operate  # noqa: E402
@@ -171,7 +173,7 @@ def test_reading_the_program_is_part_of_the_time(tmp_path: Path, monkeypatch: py
     given: list[float] = []
 
     class Recorded(search.Search):
-        def __init__(self, *arguments: object) -> None:
+        def __init__(self, *arguments: Any) -> None:
             given.append(arguments[-1])
             super().__init__(*arguments)
 
@@ -381,9 +383,9 @@ def test_random_numbers_are_inputs(tmp_path: Path) -> None:
         assert a <= test.run.draws["small.p4:12"] <= b
         assert 10 <= test.run.draws["small.p4:13"] <= 19
     tests = write(tmp_path / "out", program, [], made, result)
-    assert any("random small.p4:13 19\n" in test.read_text() for test in tests)
-    for test in tests:
-        run_test(program, test)
+    assert any("random small.p4:13 19\n" in path.read_text() for path in tests)
+    for path in tests:
+        run_test(program, path)
 
 
 def test_a_draw_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -622,7 +624,7 @@ def test_rounds_of_loops_are_left_early(tmp_path: Path, monkeypatch: pytest.Monk
     assert result.problems["too many steps"]
     assert result.runs > 1
     looking = search.Search(Code(lowered(parse_and_check(program))))
-    looking._try(machine.Inputs(0))
+    looking._try(Inputs(0))
     for heap in looking._heaps:
         asked = [(way.site, position) for *_, position, way, _ in sorted(heap, key=lambda entry: entry[:3])]
         inner, rounds = Counter(site for site, _ in asked).most_common(1)[0]
@@ -667,7 +669,7 @@ def test_names_of_all_that_is_set_before_a_packet_are_quoted(tmp_path: Path) -> 
 
 
 def test_a_packet_that_leaves_twice_is_expected_twice() -> None:
-    run = machine.Run(machine.Inputs(0), port=1, packet=b"\x07")
+    run = Run(Inputs(0), port=1, packet=b"\x07")
     twice = [(5, b"\x07", b"\xff")] * 2
     assert stf(search.Test(run, twice, 0, 0), [], []) == "packet 1 07\nexpect 5 07$\nexpect 5 07$\nno_packet\n"
 
