@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
 
 from scapy.fields import BitField, ByteField, XBitField
 from scapy.layers.inet import IP, UDP
@@ -18,6 +19,9 @@ from scapy.utils import checksum
 from host_agents.cc.accurate import FRP
 from host_agents.wire import WITH_INT
 from wireformats import scapy_layers
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 ROCEV2 = 4791
 TOS, PSN = 15, slice(51, 54)  # where they are in a frame
@@ -50,11 +54,22 @@ class BTH(Packet):
     ]
 
 
-IntRecord, IntShim, FlowRate = map(scapy_layers.load().get, ("int_record", "int_shim", "frp"))
+_LAYERS = scapy_layers.load()
+IntRecord, IntShim, FlowRate = _LAYERS["int_record"], _LAYERS["int_shim"], _LAYERS["frp"]
 
 
 def mac(address: str) -> str:
     return "02:00:" + ":".join(f"{int(byte):02x}" for byte in address.split("."))
+
+
+class _Options(TypedDict, total=False):
+    """What `Flow.frame` may be told of a data packet."""
+
+    payload: bytes
+    ecn: int
+    dscp: int
+    ttl: int
+    wire_bytes: int
 
 
 @dataclass(frozen=True)
@@ -87,7 +102,7 @@ class Flow:
             payload = bytes(wire_bytes - len(head))
         return bytes(head / Raw(payload))
 
-    def data(self, psn: int = 0, opcode: int = WRITE_ONLY, **options: int) -> bytes:
+    def data(self, psn: int = 0, opcode: int = WRITE_ONLY, **options: Unpack[_Options]) -> bytes:
         """Return a plain RoCEv2 data packet."""
         frame = bytearray(_first_data(self, opcode, **options))
         struct.pack_into("!H", frame, _IP_ID, psn & 0xFFFF)
@@ -96,7 +111,9 @@ class Flow:
         frame[PSN] = psn.to_bytes(3, "big")
         return bytes(frame)
 
-    def telemetry(self, records: int = 0, psn: int = 0, opcode: int = WITH_INT + WRITE_ONLY, **options: int) -> bytes:
+    def telemetry(
+        self, records: int = 0, psn: int = 0, opcode: int = WITH_INT + WRITE_ONLY, **options: Unpack[_Options]
+    ) -> bytes:
         """Return a packet with an INT shim of `records` records; record i has link rate code i + 1."""
         known = [IntRecord(link_rate_code=i + 1, timestamp_ns=i, tx_units=i, queue_cells=i) for i in range(records)]
         shim = IntShim(hop_count=records, path_id=0x5A5, records=known)
@@ -111,7 +128,7 @@ class Flow:
 
 
 @functools.cache
-def _first_data(flow: Flow, opcode: int, **options: int) -> bytes:
+def _first_data(flow: Flow, opcode: int, **options: Unpack[_Options]) -> bytes:
     """With PSN 0; what differs in others is put in, since scapy takes a millisecond for each packet."""
     return flow.frame(BTH(opcode=opcode, dest_qp=7), **options)
 

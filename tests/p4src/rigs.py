@@ -73,6 +73,11 @@ class Rig(ABC):
     architecture: str | None = None
     """Of the program; None: that of its main."""
 
+    @abstractmethod
+    def __init__(
+        self, program: str, entries: Iterable[Entry], load_balancer: str = "ecmp", **defines: str
+    ) -> None: ...
+
     @classmethod
     def device_port(cls, port: int) -> int:
         """Return the program's number of a port of the front panel."""
@@ -85,12 +90,14 @@ class Rig(ABC):
         if cls.architecture is None:
             return view
         number = cls.device_port
+        panel = ARCHITECTURES.find(cls.architecture).front_panel
+        ports = {} if panel is None else {view.name: tuple(panel.device_ports())}
         return replace(
             view,
             port_rates_bps={number(port): rate_bps for port, rate_bps in view.port_rates_bps.items()},
             routes=[replace(route, ports=tuple(map(number, route.ports))) for route in view.routes],
             neighbours={number(port): there for port, there in view.neighbours.items()},
-            network=view.network and renumbered(view.network, ARCHITECTURES.find(cls.architecture).front_panel),
+            network=view.network and renumbered(view.network, ports),
         )
 
     def __enter__(self) -> Rig:
@@ -129,7 +136,7 @@ class BuiltinRig(Rig):
     compiler = "builtin"
 
     def __init__(
-        self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp", **defines: str
+        self, program: str, entries: Iterable[Entry], load_balancer: str = "ecmp", **defines: str
     ) -> None:
         what = build_of(program, load_balancer, self.architecture, **defines)
         built, self.switch = builtin(what, self.compiler)
@@ -183,7 +190,7 @@ class Bmv2Rig(Rig):
     gap_s = 0.0  # between two packets into a port
 
     def __init__(
-        self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp", **defines: str
+        self, program: str, entries: Iterable[Entry], load_balancer: str = "ecmp", **defines: str
     ) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="p4cc-bmv2-")
         self._json = Path(self._directory.name) / "program.json"
@@ -283,7 +290,7 @@ class ReplayedRig(BuiltinRig):
     """
 
     def __init__(
-        self, program: str, entries: Sequence[Entry], load_balancer: str = "ecmp", **defines: str
+        self, program: str, entries: Iterable[Entry], load_balancer: str = "ecmp", **defines: str
     ) -> None:
         super().__init__(program, entries, load_balancer, **defines)
         self._other = Bmv2Rig(program, entries, load_balancer, **defines)

@@ -19,9 +19,10 @@ from scapy.layers.l2 import Ether
 
 from control_plane import programs
 from control_plane.programs.base import SwitchView
+from control_plane.programs.entries import DefaultAction, TableEntry
 from harness.measure.max_min import max_min
 from p4switch.errors import UserError
-from tests.p4src.conftest import VIEW, MakeRig
+from tests.p4src.conftest import VIEW, MakeRig, params_of
 from tests.p4src.contention import INIT, PERIODIC, STOP, ContentionPoint
 from tests.p4src.packets import BTH, Flow, FlowRate, dissect, ip_checksum_ok, mac
 from tests.p4src.rigs import BuiltinRig, Rig, Sent
@@ -574,7 +575,11 @@ def test_each_switchs_clock_is_off_by_its_own_error() -> None:
     ahead = []
     for device_id in range(1, 40):
         entries = parameters.entries(replace(VIEW, device_id=device_id))
-        phases = {e.action.params["phase_ticks"] for e in entries if getattr(e, "table", "") == "contention_point"}
+        phases = {
+            params_of(entry)["phase_ticks"]
+            for entry in entries
+            if isinstance(entry, TableEntry | DefaultAction) and entry.table == "contention_point"
+        }
         assert len(phases) == 1
         phase = phases.pop()
         ahead.append(phase if phase < PERIOD / 2 else phase - PERIOD)

@@ -389,7 +389,7 @@ class Hosts:
             retry=retry,
             tree=tree,
             group=number,
-            lanes={READ: (), WRITE: self.contribution(number, rank, sequence)}.get(opcode)
+            lanes={READ: (), WRITE: self.contribution(number, rank, sequence)}[opcode]
             if opcode != PUSH
             else self.contribution(number, 0, sequence, host),
         )

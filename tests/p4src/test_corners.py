@@ -12,7 +12,10 @@ from control_plane import programs
 from control_plane.pipelines import LOSS
 from control_plane.programs import SwitchView
 from control_plane.programs.entries import PortGroup
-from tests.p4src.collectives import ACKNOWLEDGEMENT, WRITE, Message
+from host_agents.cc.sperc import CONTROL
+from host_agents.cc.sperc_link import B, E
+from host_agents.collective.packets import ACKNOWLEDGEMENT, WRITE
+from tests.p4src.collectives import Message
 from tests.p4src.conftest import VIEW
 from tests.p4src.contention import INIT
 from tests.p4src.packets import ECT0, NOT_ECT, Flow, mac
@@ -23,7 +26,7 @@ from tests.p4src.test_collective import ALL_LANES, ALONE, GROUP, W, by_class, vi
 from tests.p4src.test_dart import AGG, FIRST, MIDDLE, TO_TOR1, counted, data, ports_of
 from tests.p4src.test_expresspass import credit
 from tests.p4src.test_rcp import CAPACITY_KBPS, RTT_NS, Model, rate_packet, told
-from tests.p4src.test_sperc import AFTER_BTH, CONTROL, FOUR_PACKETS, WINDOWS, B, E, FlowState, through, view
+from tests.p4src.test_sperc import AFTER_BTH, FOUR_PACKETS, WINDOWS, FlowState, through, view
 from topologies.collectives import CollectiveGroup
 
 FLOW = Flow()
@@ -35,7 +38,7 @@ DROP_NO_ROUTE = 4
 
 def rig_without(program: str, table: str, switch_view: SwitchView = VIEW, **parameters: object) -> BuiltinRig:
     """Return a switch whose controller has left a table as the program has it."""
-    entries = programs.parameters(program, parameters).entries(switch_view)
+    entries = list(programs.parameters(program, parameters).entries(switch_view))
     kept = [entry for entry in entries if getattr(entry, "table", None) != table]
     assert len(kept) < len(entries)
     return BuiltinRig(program, kept)

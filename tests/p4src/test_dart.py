@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network
 
@@ -577,9 +578,9 @@ def test_a_lane_that_no_dscp_says_is_refused() -> None:
 @pytest.mark.parametrize(("timeout_ns", "ticks"), [(50_000, 50), (1, 1), (0, 2**48 - 1), (10**18, 2**48 - 1)])
 def test_ticks_of_the_clock_count_the_timeout(timeout_ns: int, ticks: int) -> None:
     """They have 48 bits: what does not fit is never."""
-    coarse = replace(AGG, tick_ns=programs.base.Fraction(1_000))
+    coarse = replace(AGG, tick_ns=Fraction(1_000))
     parameters = programs.parameters("dart", {"entry_timeout_ns": timeout_ns})
-    entries: Sequence[program_entries.Entry] = parameters.entries(coarse)
+    entries = parameters.entries(coarse)
     (found,) = (e.action for e in entries if isinstance(e, program_entries.DefaultAction) and e.table == "iofd")
     assert found.params["entry_timeout_ticks"] == ticks
 

@@ -8,19 +8,19 @@ from ipaddress import IPv4Network
 
 import pytest
 from scapy.layers.inet import IP, UDP
+from scapy.packet import Packet
 
 import topologies
 from control_plane import programs
 from control_plane.programs.base import SwitchView
+from host_agents.wire import WITH_INT
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import (
     ACKNOWLEDGE,
     BTH,
-    WITH_INT,
     WRITE_ONLY,
     Flow,
-    IntRecord,
     IntShim,
     dissect,
     ip_checksum_ok,
@@ -37,7 +37,7 @@ RATE_CODE_100G = 10
 SHIM = 54  # where it starts
 
 
-def records(frame: bytes) -> list[IntRecord]:
+def records(frame: bytes) -> list[Packet]:
     return list(dissect(frame)[IntShim].records)
 
 

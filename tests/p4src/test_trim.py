@@ -366,8 +366,8 @@ def test_a_dscp_that_means_another_priority_is_refused() -> None:
         programs.parameters("trim", {}).entries(view)
 
 
-def by_traffic_manager(**others: object) -> dict[str, object]:
-    return parameters(trimmed_by="traffic-manager", **others)
+def by_traffic_manager(data: int = 10, headers: int = 10, **others: object) -> dict[str, object]:
+    return parameters(data, headers, trimmed_by="traffic-manager", **others)
 
 
 def test_what_the_traffic_manager_trims_is_cut_and_marked() -> None:
