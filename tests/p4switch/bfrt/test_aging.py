@@ -68,7 +68,7 @@ class Rig:
         attribute = request.updates.add(type="INSERT").entity.table_attribute
         attribute.table_id = self.client.tables[FADING]["id"]
         settings = {"enable": True, "ttl_query_interval": 1000, **more}
-        attribute.idle_table.CopyFrom(bfruntime_pb2.IdleTable(idle_table_mode=mode, **settings))  # type: ignore[arg-type]
+        attribute.idle_table.CopyFrom(bfruntime_pb2.IdleTable(idle_table_mode=mode, **settings))
         self.client.call("Write", request, bfruntime_pb2.WriteResponse)
 
     def pass_s(self, seconds: int) -> None:
