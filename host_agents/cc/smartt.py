@@ -5,6 +5,9 @@ RTTs). QuickAdapt answers a trimmed packet, or a time-out, by setting the window
 acknowledged over one target RTT. FastIncrease uses capacity that others have released.
 Wait-to-decrease leaves marks to the load balancer until a quarter of the packets have one.
 
+Each trimmed packet is sent again by itself (algorithm 1, line 31), so the default is selective
+repeat.
+
 Where the listing and the text differ, the text is followed: `acked` counts ACKs only, trimmed
 packets neither cut the window nor arm QuickAdapt while feedback is ignored, and the bounds hold on
 every way out. When ignoring ends, QuickAdapt's measurement starts anew; otherwise it would mistake
@@ -262,5 +265,6 @@ register(
         program="trim",
         parameters=SmarttParameters,
         reaction_point=reaction_point,
+        selective=True,
     )
 )

@@ -121,3 +121,18 @@ def test_windows_narrower_than_what_an_ack_is_for_do_not_wait_for_time_outs() ->
     for result in run("incast", "--cc", "smartt", "--cc", "swift", *few):
         assert result.summary["ended"] == "done"
         assert result.flows["timeouts"].sum() == 0
+
+
+@pytest.mark.parametrize("cc", ["dctcp", "mprdma", "smartt"])
+def test_trimmed_packets_at_the_end_of_a_flow_do_not_wait_for_time_outs_with_go_back_n(cc: str) -> None:
+    short = ("--set", "workload.size_bytes=300000", "--set", "program=trim", "--set", "nic.reliability=go-back-n")
+    for result in run("incast-star", "--cc", cc, *short, "--seed", "4", "--seed", "5"):
+        assert result.flows["naks"].sum() > 0
+        assert result.summary["timeouts"] == 0
+
+
+def test_smartt_sends_little_but_the_trimmed_packets_again() -> None:
+    (result,) = run("incast-star", "--cc", "smartt", "--set", "workload.size_bytes=300000")
+    summary = result.summary
+    assert 0 < summary["retransmitted"] < 0.2 * summary["packets_sent"]  # 13%; go-back-N 37%
+    assert summary["timeouts"] == 0

@@ -354,3 +354,8 @@ class TestOneSignal:
         rp.on_nack(1, PACKET, True)
         rp.on_nack(100_000, PACKET, True)
         assert rp.window_bytes == 100_000 - 2 * PACKET
+
+
+@pytest.mark.parametrize("per_packet", [False, True])
+def test_a_trimmed_packet_is_sent_again_by_itself(per_packet: bool) -> None:
+    assert resolve("smartt").usual_reliability(per_packet) == "selective-repeat"
