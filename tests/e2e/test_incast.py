@@ -1,6 +1,9 @@
 """The first scenarios: each protocol does what its papers and the published simulator say it does.
 
-Bounds are around the figures of docs/reference-runs.md (16 to 1 on one switch, 1 MB a flow, two start every 20 us).
+Bounds are those of docs/reference-runs.md (16 to 1 on one switch, 1 MB a flow, two start every 20 us). The published
+simulator ran in variants of what neither the papers nor its script fix: the rate limiter, how often HPCC reacts, units
+of telemetry, DCQCN's least rate. A figure is expected between the least and the largest of these variants. Packets of
+p4cc have another length, so times are scaled by the bytes of a packet on the wire.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import pytest
 from harness.measure.results import Result
 from tests.e2e.runs import run
 
+HPCC_PACKET, DCQCN_PACKET = 1070 / 1090, 1058 / 1048  # bytes of p4cc's packets over those of the simulator's
 STAR = ("incast-star", "--cc", "dcqcn", "--cc", "hpcc", "--cc", "none")
 TREE = ("incast", "--cc", "dcqcn", "--cc", "hpcc")
 
@@ -35,12 +39,12 @@ def test_hpcc_keeps_the_queue_near_empty_and_the_link_busy() -> None:
     result = of("hpcc", run(*STAR))
     bottleneck = result.summary["bottleneck"]
     assert bottleneck["leads_to"] == "h0-0-2"
-    assert bottleneck["busy"] > 0.9  # 0.905 in the reference run
-    assert bottleneck["queue_max_bytes"] < 150_000  # 111 KB
+    assert 0.905 <= bottleneck["busy"] <= 0.933
+    assert bottleneck["queue_max_bytes"] <= 121_000  # of the variants that react to each ACK
     queue = result.queues.query("switch == 's0' and port == 1")
     settled = queue[queue["time_ns"] > 250_000]["depth_bytes"]
-    assert settled.mean() < 4_000  # 1-2 KB
-    assert settled.max() < 16_000  # 8 KB
+    assert settled.mean() <= 2_000
+    assert settled.max() <= 14_000
 
 
 def test_with_hpcc_late_starters_finish_first() -> None:
@@ -48,18 +52,18 @@ def test_with_hpcc_late_starters_finish_first() -> None:
     first, last = flows["delivered_ns"].head(4), flows["delivered_ns"].tail(4)
     assert last.max() < 0.75 * first.min()
     assert flows["start_ns"].corr(flows["delivered_ns"], method="spearman") < -0.6
-    assert flows["delivered_ns"].max() == pytest.approx(1_500_000, rel=0.05)  # 1546 us, with longer headers
+    assert 1_499_000 * HPCC_PACKET <= flows["delivered_ns"].max() <= 1_546_000 * HPCC_PACKET
 
 
 def test_dcqcn_fills_the_queue_before_it_reacts_and_keeps_the_link_busy() -> None:
     result = of("dcqcn", run(*STAR))
     bottleneck = result.summary["bottleneck"]
-    assert bottleneck["busy"] > 0.9  # 0.90 to 1.0 in the reference runs, by the minimum rate
-    assert 10_000_000 < bottleneck["queue_max_bytes"] < 13_500_000  # 11.8 MB
+    assert bottleneck["busy"] >= 0.9
+    assert 11_800_000 <= bottleneck["queue_max_bytes"] <= 14_000_000
     assert result.summary["ecn_marked"] > 1000
     assert result.summary["cnps"] > 0
     flows = result.flows.sort_values("start_ns")
-    assert flows["delivered_ns"].max() < 1_550_000  # 1332 to 1495 us
+    assert 1_332_000 * DCQCN_PACKET <= flows["delivered_ns"].max() <= 1_495_000 * DCQCN_PACKET
     # The third pair of flows is the first to finish: those before it were cut when it came.
     assert flows["delivered_ns"].idxmin() in flows.index[4:6]
 
@@ -70,8 +74,8 @@ def test_without_congestion_control_the_flows_leave_in_the_order_they_came() -> 
     assert flows["delivered_ns"].is_monotonic_increasing or flows["start_ns"].corr(flows["delivered_ns"]) > 0.99
     # From its first byte on the bottleneck to its last there is no gap.
     assert result.summary["bottleneck"]["busy"] == pytest.approx(1, abs=1e-4)
-    # 16 MB with headers, at 100 Gb/s.
-    assert flows["delivered_ns"].max() == pytest.approx(16_000 * 1058 * 0.08, rel=0.01)
+    # 16 MB with headers, at 100 Gb/s, and the way of the first packet: two links of 1 us, and once more its own time.
+    assert flows["delivered_ns"].max() == pytest.approx(16_000 * 1058 * 0.08 + 2_000 + 1058 * 0.08, abs=1)
 
 
 @pytest.mark.parametrize("arguments", [STAR, TREE])
@@ -89,7 +93,7 @@ def test_on_the_fat_tree_hpcc_has_the_shorter_queue() -> None:
     assert hpcc.summary["bottleneck"]["queue_mean_bytes"] < 0.1 * dcqcn.summary["bottleneck"]["queue_mean_bytes"]
     assert hpcc.summary["bottleneck"]["switch"] == "tor0-0"
     assert hpcc.summary["pfc"]["pauses_sent"] == 0
-    assert dcqcn.summary["bottleneck"]["busy"] > 0.85  # 0.82 in the reference run, with longer links
+    assert dcqcn.summary["bottleneck"]["busy"] > 0.82  # in the reference run, whose links are longer
 
 
 def test_on_the_fat_tree_hpcc_keeps_the_link_as_busy_as_on_one_switch_with_the_same_rtt() -> None:
@@ -100,8 +104,11 @@ def test_on_the_fat_tree_hpcc_keeps_the_link_as_busy_as_on_one_switch_with_the_s
 
 def test_with_longer_links_hpcc_takes_longer_to_fill_what_a_flow_leaves() -> None:
     (result,) = run("incast", "--cc", "hpcc", "--set", "topology.link_delay_ns=1000")
-    assert result.summary["bottleneck"]["busy"] == pytest.approx(0.87, abs=0.02)  # 0.87 in the reference run
-    assert result.flows["delivered_ns"].max() == pytest.approx(1_502_000, rel=0.03)
+    # 0.87 and 1502 us in the reference run, whose paths are others. Ten seeds are within 0.006 of each other's middle;
+    # figures are rounded to 0.01, and the reference's counter may be 1% high.
+    busy = result.summary["bottleneck"]["busy"]
+    assert busy == pytest.approx(0.87, abs=0.006 + 0.005)
+    assert result.flows["delivered_ns"].max() * busy == pytest.approx(1_502_000 * 0.87, rel=0.005 / 0.87 + 0.01)
 
 
 def test_jain_index_starts_low_and_ends_high_with_hpcc() -> None:
