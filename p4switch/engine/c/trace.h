@@ -12,8 +12,8 @@ static void trace(p4_switch *sw, const phv *p, p4_trace_kind kind, uint32_t poin
                   const void *data, size_t size)
 {
     if (sw->env.trace)
-        sw->env.trace(sw->env.ctx, &(p4_trace_event){sw->pipe, kind, p->base.tag, p->number, p->copy, point, (uint32_t)size, p->now,
-                                                     value, extra, data});
+        sw->env.trace(sw->env.ctx, &(p4_trace_event){sw->pipe, kind, p->base.tag, p->number, p->copy, point,
+                                                     (uint32_t)size, p->now, value, extra, data});
 }
 
 /* The number of a frame that has just been received: how many frames the switch had received before it. */
