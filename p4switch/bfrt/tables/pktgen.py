@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.device import State
     from p4switch.p4runtime.profiles import Undo
 
+MOST_GENERATED = 1 << 16  # packets of one trigger, as in packet_path.h
 _Update = bfruntime_pb2.Update
 _WRITES = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY, _Update.DELETE})
 
@@ -80,6 +81,8 @@ class ApplicationTable(PathTable):
                 cell[self._COUNTS[name]] = value + 1
             elif value:
                 unimplemented(f"{self.name}: {name} other than 0 is not supported")
+        if (packets := cell["batches"] * cell["packets"]) > MOST_GENERATED:
+            invalid(f"{self.name}: {packets} packets a trigger, all at once; expected at most {MOST_GENERATED}")
         return self._store(index, cell, state)
 
     def _default_port(self) -> int:

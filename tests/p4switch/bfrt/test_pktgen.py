@@ -46,6 +46,9 @@ def test_what_an_application_does_not_have_is_refused(bench: Bench) -> None:
         other_than_0: dict[str, Any] = {name: 5}
         told = refused(client.write, "MODIFY", application(bench, 1, **other_than_0))[0][1]
         assert told == f"{APPLICATIONS}: {name} other than 0 is not supported"
+    many = application(bench, 1, batch_count_cfg=65535, packets_per_batch_cfg=1)
+    told = refused(client.write, "MODIFY", many)[0][1]
+    assert told == f"{APPLICATIONS}: 131072 packets a trigger, all at once; expected at most 65536"
     assert "application 8; expected less than 8" in refused(client.write, "MODIFY", application(bench, 8))[0][1]
 
 
