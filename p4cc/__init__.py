@@ -6,7 +6,8 @@
     results.table()                     # a DataFrame, one row a run
 
 The names in `__all__` of this package and its modules are public and stable. Everything else in the
-distribution (`harness`, `host_agents`, `p4switch`, `topologies`) is internal and may change.
+distribution is internal and may change: the other packages, and the command line (`p4cc.cli`,
+`commands`, `execution`, `bench` and `reference`).
 Extensions import their base classes from `p4cc.cc`, `p4cc.lb`, `p4cc.workloads`, `p4cc.topologies`
 and `p4cc.programs`. See docs/python-api.md.
 """
