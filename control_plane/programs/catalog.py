@@ -37,7 +37,11 @@ class Program:
 
         A program from outside without `contains` is not checked.
         """
-        return other in (self.name, *self.parameters.contains) or (self.outside and not self.parameters.contains)
+        return self.contains(other) or (self.outside and not self.parameters.contains)
+
+    def contains(self, other: str) -> bool:
+        """Return whether the program is the other one or says that it does its work."""
+        return other in (self.name, *self.parameters.contains)
 
     def checked(self, values: Mapping[str, Any], where: str) -> ProgramParameters:
         """Return the program's parameters.

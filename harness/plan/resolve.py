@@ -305,7 +305,7 @@ def _fitting(given: str | None, protocols: Sequence[Protocol]) -> Program:
     lacking = [need for need in needed if not program.does_the_work_of(need)]
     if not lacking:
         return program
-    fitting = [p for p in programs.names() if all(map(programs.program(p).does_the_work_of, needed))]
+    fitting = [name for name in programs.names() if all(map(programs.program(name).contains, needed))]
     if fitting and given is None:
         return programs.program(fitting[0])
     whose = next(protocol.name for protocol in protocols if protocol.info.program == lacking[0])

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from control_plane import programs
 from control_plane.programs.ecn_int import EcnIntParameters
 from harness.measure.metrics import flows_table, messages_table
 from harness.measure.recording import Recording
@@ -21,6 +22,7 @@ from harness.worlds.virtual import VirtualWorld
 from p4switch.errors import UserError
 
 TREE = {"name": "fat-tree", "k": 4}
+EXAMPLE = Path(__file__).parents[2] / "examples" / "tofino" / "step.p4"
 OLD = {"name": "old", "cc": "dcqcn", "workload": {"name": "incast", "size_bytes": 60_000}, "hosts": ["h0-*", "h1-*"]}
 
 
@@ -140,6 +142,13 @@ def test_mistakes(groups: list[dict[str, Any]], tables: dict[str, Any], message:
     with pytest.raises(UserError) as error:
         planned(*groups, **tables)
     assert message in str(error.value)
+
+
+def test_a_program_from_outside_is_not_chosen_because_it_has_been_loaded() -> None:
+    """It might do the work of any program, and is taken where the scenario names it only."""
+    programs.program(str(EXAMPLE))
+    with pytest.raises(UserError, match="no program does the work of both"):
+        planned({**OLD, "cc": "sperc"})
 
 
 CROSS = [

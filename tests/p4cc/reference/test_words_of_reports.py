@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import report
+import reports
 from harness.measure.summary import PERCENTILES
 from p4cc.cli import main
 from p4cc.reference import spelling
@@ -17,7 +17,7 @@ from p4cc.reference.entries import entries, words
 from reports import page, sweep_page
 from reports.figures import REGISTRY
 
-FOLDER = Path(report.__file__).parent
+FOLDER = Path(reports.__file__).parent
 NOT_WORDS = ("p4cc report",)  # a title
 
 
