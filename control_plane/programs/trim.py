@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from control_plane.programs.base import DSCP_OF_PRIORITY, ProgramParameters, SwitchView, register
+from control_plane.programs.base import DSCP_OF_PRIORITY, NO_DSCP, ProgramParameters, SwitchView, register
 from control_plane.programs.entries import Action, Entry, Exact, TableEntry
 from control_plane.programs.forwarding import forwarding_entries
 from control_plane.programs.marking import Probability, marking_entries, red
@@ -162,7 +162,7 @@ class TrimParameters(ProgramParameters):
 
     @property
     def last_hop_dscp(self) -> int:
-        return -1 if self.trim_last_hop_dscp is None or not self.trimming else self.trim_last_hop_dscp
+        return NO_DSCP if self.trim_last_hop_dscp is None or not self.trimming else self.trim_last_hop_dscp
 
     def _part(self, switch: SwitchView, port: int) -> float:
         """Return the factor by which a port's queue is scaled."""

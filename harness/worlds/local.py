@@ -114,11 +114,12 @@ class LocalWorld:
 
     def host_reports(self) -> dict[int, HostReport]:
         """Return the hosts' reports at the end, by host, without the bytes on their links."""
-        reports = {index: host.report({}) for index, host in self.network.own_hosts()}
-        for index, report in reports.items():
-            unfinished = {self.session.number_of(flow): sent for flow, sent in report.unfinished.items()}
-            reports[index] = replace(report, unfinished=unfinished)
-        return reports
+        number_of = self.session.number_of
+        reports = ((index, host.report({})) for index, host in self.network.own_hosts())
+        return {
+            index: replace(report, unfinished={number_of(flow): sent for flow, sent in report.unfinished.items()})
+            for index, report in reports
+        }
 
     def collect_details(self) -> None:
         """Pass all details of flows to the session."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
@@ -130,9 +130,14 @@ class Table(ABC):
                     self._join(known, entry)
         return list(whole.values())
 
+    def _summed(self) -> Collection[int]:
+        """Return the ids of the fields that are summed over pipes."""
+        return COUNTS
+
     def _join(self, into: Message, entry: Message) -> None:
         """Add to an entry what another pipe has of it."""
-        counts = {field.field_id: field for field in into.data.fields if field.field_id in COUNTS}
+        summed = self._summed()
+        counts = {field.field_id: field for field in into.data.fields if field.field_id in summed}
         for field in entry.data.fields:
             if field.field_id in counts:
                 known = counts[field.field_id]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from p4switch.bfrt.fields import Json
@@ -101,13 +101,8 @@ class ApplicationTable(PathTable):
             encode(entry.data, info, value)
         return entry
 
-    def _join(self, into: Message, entry: Message) -> None:
-        """Add the counts of another pipe's application."""
-        counters = {i for i, f in self._data.items() if f["name"].endswith("_counter")}
-        for known, other in zip(into.data.fields, entry.data.fields, strict=True):
-            if known.field_id in counters:
-                total = int.from_bytes(known.stream, "big") + int.from_bytes(other.stream, "big")
-                known.stream = total.to_bytes(len(known.stream), "big")
+    def _summed(self) -> Collection[int]:
+        return {ident for ident, field in self._data.items() if field["name"].endswith("_counter")}
 
 
 @TABLE_KINDS.register("PktgenPktBufferCfg")

@@ -679,6 +679,13 @@ static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
 
 #define NOT_DUE UINT64_MAX
 
+/* The time of an application's timer, at least one tick. */
+static p4_tick timer_ticks(const p4_switch *sw, const object_state_pktgen *app)
+{
+    p4_tick ticks = app->timer_ns / sw->tick_ns;
+    return ticks ? ticks : 1;
+}
+
 /* Asks for a call at the time of the earliest application, after setting the times of those that have just been
  * enabled. */
 static void state_changed(p4_switch *sw)
@@ -689,7 +696,7 @@ static void state_changed(p4_switch *sw)
         if (!app->enabled || !IS_TIMED(app->trigger))
             app->due = 0;
         else if (!app->due)
-            app->due = now + app->timer_ns / sw->tick_ns + !(app->timer_ns / sw->tick_ns);
+            app->due = now + timer_ticks(sw, app);
         if (app->due && app->due < next)
             next = app->due;
     }
@@ -706,8 +713,7 @@ static void timer(p4_switch *sw, p4_tick now)
         object_state_pktgen *app = &pktgen_cells(sw)[number];
         if (!app->due || app->due > now)
             continue;
-        app->due = app->trigger == BY_PERIOD ? app->due + app->timer_ns / sw->tick_ns + !(app->timer_ns / sw->tick_ns)
-                                             : NOT_DUE;
+        app->due = app->trigger == BY_PERIOD ? app->due + timer_ticks(sw, app) : NOT_DUE;
         last = generate_from(sw, number, NULL, now, sw->pipe, context, last);
     }
     ingress_all(sw, (phv *)(void *)first);
