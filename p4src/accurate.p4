@@ -7,16 +7,14 @@
 // unchanged.
 //
 // Tables: those of include/forwarding.p4; contention_point (port -> contend); multicast groups.
-//          Group (ingress port << 8) | egress port has the egress port with instance 0 and the
-//          ingress port with instance 1, for an FRP and its short-circuit copy. Ports are below
-//          256.
 // Wire format: docs/wire-formats.md, "Flow rate packet". Rates are in kb/s.
 #include "include/prelude.p4"
 #include "include/packets/accurate.p4"
 #include "include/quotient.p4"
 
-// Instance of the copy of an FRP that is sent back. It is a multicast copy, which keeps its
-// priority; a clone would not.
+// Multicast group (ingress port << 8) | egress port is for an FRP and its short-circuit copy. It
+// has the egress port with instance 0, and the ingress port with this instance. Ports are below
+// 256. A multicast copy keeps its priority; a clone would not.
 const bit<16> SHORT_CIRCUIT_INSTANCE = 1;
 
 struct headers_t {

@@ -5,8 +5,7 @@
 // Tables: those of include/forwarding.p4 and include/ecn.p4 (ecn_threshold in units of 64 bytes, of
 //          the lanes' queues together); lane, iofd, candidate_group, normal_port, from_above and
 //          to_above of Deflection; candidate and ingress_member of OtherPort.
-// Counters: by normal port: deflected, allocated, freed, expired, table_full, tokens_spent,
-//          last_lane.
+// Counters: those of Deflection, by normal port.
 // Wire format: docs/wire-formats.md. Beyond what ecn.p4 changes, the tokens and the DSCP change,
 //          which the ICRC excludes, and the UDP checksum.
 #include "include/prelude.p4"

@@ -6,11 +6,6 @@
 //          (n -> 2^20 / n, rounded down, for n from 1 to 1023).
 // Wire format: docs/wire-formats.md, "Control packet of s-PERC". Rates are in kb/s for each unit of
 //          weight, and saturate at 32 bits: that value is no limit.
-//
-// Operations assumed of the hardware, per control packet: additions, comparisons, the steps of
-// include/quotient.p4, two look-ups of 1/n, and five multiplications (32 x 32 bits, or 32 x 20); a
-// division of a window by a weight for a new flow. Per speculative packet: one multiplication of 24
-// x 16 bits. A chip without multipliers would add logarithms from a table, with an error of 1%.
 #include "include/prelude.p4"
 #include "include/packets/sperc.p4"
 #include "include/quotient.p4"
@@ -151,6 +146,11 @@ register<bit<32>>(MAX_PORTS * SPERC_WINDOW_ENTRIES) window_table;
 //   NEW_FLOW     is E with x = 0 for lines 8 to 13 of algorithm 4.
 //   period       each counted flow adds to the interval that the link's flows keep between their
 //                control packets.
+//
+// Operations assumed of the hardware, per control packet: additions, comparisons, the steps of
+// include/quotient.p4, two look-ups of 1/n, and five multiplications (32 x 32 bits, or 32 x 20); a
+// division of a window by a weight for a new flow. Per speculative packet: one multiplication of 24
+// x 16 bits. A chip without multipliers would add logarithms from a table, with an error of 1%.
 control FairShare(inout headers_t hdr, inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
     Quotient(SPERC_DIGITS) quotient;

@@ -8,10 +8,6 @@
 // Counters: by egress port: trimmed, trimmed_sent, trimmed_dropped (no room among the trimmed
 //          either), queue_dropped (drop_when_full).
 // Wire format: docs/wire-formats.md, "Trimmed data".
-//
-// include/v1model/trimming.p4 and include/tofino/trimming.p4 say how ingress knows what a queue
-// holds. On other hardware the traffic manager trims (Trident 4, Spectrum 2). SONiC's settings
-// size, DSCP and queue are trim_size_bytes, trim_dscp and trim_priority.
 #include "include/prelude.p4"
 
 struct headers_t {
@@ -54,6 +50,9 @@ action set_length(inout headers_t hdr, in bit<16> packet_bytes) {
         && (hdr.bth.opcode <= OPCODE_LAST_DATA      \
             || (hdr.bth.opcode & WRAPPED_MASK) == OPCODE_WRAPPED))
 
+// How ingress knows what a queue holds. On other hardware the traffic manager trims (Trident 4,
+// Spectrum 2). SONiC's settings size, DSCP and queue are trim_size_bytes, trim_dscp and
+// trim_priority.
 #ifdef __TARGET_TOFINO__
 #include "include/tofino/trimming.p4"
 #else

@@ -4,8 +4,7 @@
 //
 // Tables: ipv4_lpm          prefix -> forward(port), or balance(group_id, group_size, salt)
 //         dscp_to_priority  DSCP -> set_priority; without an entry the priority is 0, the lowest
-//         and those of the load balancer, which describe the ports of each group. The salt is the
-//         switch's own number.
+//         and those of the load balancer for the ports of each group. The salt is the switch's own.
 // With the macro MULTICAST a prefix may also lead to replicate(group), a copy to each port of a
 // multicast group of the packet replication engine, or to no_group, for group addresses
 // (239.0.0.0/8) without a group. include/switch.p4 says what stages are.

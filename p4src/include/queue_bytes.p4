@@ -3,13 +3,10 @@
 // Ingress adds a packet's bytes to the register of its queue (QueueArrival, or a stage of the
 // program's own), and egress subtracts the same number (QueueDeparture). If the traffic manager
 // loses a counted packet, because its buffer is full or a link is down, the next packet that leaves
-// an empty queue behind sets the count to 0. Copies that the switch makes are not counted. Several
-// stages of a program may use this file; a packet is counted once. With the macro KEEP_DEPARTURES,
-// last_departure has the time at which each queue was served last.
-//
-// BMv2 runs ingress and egress in threads, so an update may be lost there; the same rule repairs
-// that. Ingress and egress of hardware share no registers. Where a traffic manager shows its queues
-// to ingress (include/tofino/trimming.p4), this file is not needed.
+// an empty queue behind sets the count to 0. The same rule repairs an update that BMv2 loses, which
+// runs ingress and egress in threads. Copies that the switch makes are not counted. Several stages
+// of a program may use this file; a packet is counted once. Ingress and egress of hardware share no
+// registers; include/tofino/trimming.p4 has a traffic manager that shows its queues to ingress.
 #ifndef P4CC_QUEUE_BYTES_P4
 #define P4CC_QUEUE_BYTES_P4
 
@@ -18,7 +15,7 @@ const bit<32> QUEUES = 4096;  // 512 ports, 8 priorities
 register<bit<32>>(QUEUES) queue_bytes;
 
 #ifdef KEEP_DEPARTURES
-register<bit<48>>(QUEUES) last_departure;  // or when the queue began to fill; ticks
+register<bit<48>>(QUEUES) last_departure;  // of a packet, or when the queue began to fill; ticks
 #define KEEP_DEPARTURE(tick) last_departure.write(meta.common.queue, tick);
 #else
 #define KEEP_DEPARTURE(tick)

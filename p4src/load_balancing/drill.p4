@@ -5,7 +5,6 @@
 // bytes in place of packets.
 //
 // The control plane fills both tables of include/group_member.p4.
-//
 // Operations assumed of the hardware: ingress reads how long three queues are
 // (include/queue_bytes.p4 counts them, since v1model shows a queue to egress only), and draws two
 // random numbers below a number that the control plane sets.

@@ -1,19 +1,12 @@
 // UGAL: each packet goes directly or takes its detour, by the queues of its first switch
 //
 // This is UGAL-L of dragonflies (Kim et al., "Technology-Driven, Highly-Scalable Dragonfly
-// Topology", ISCA 2008), on detours as in valiant.p4. A path directly to another group has one link
-// between groups, and a detour has two. So a packet takes the detour if the queue there is shorter
-// than half of the queue of the direct path, among the queues of the packet's own priority.
-//
-// No header says what a packet's first switch has chosen. Other switches of its sender's group
-// send it out of the group if one of its two paths leaves there, and by their own queues if both do.
-// A packet whose paths leave elsewhere, as after a failure in the group, goes on directly.
+// Topology", ISCA 2008), on detours as in valiant.p4.
 //
 // The control plane fills the tables of valiant.p4, with
 //   departures   is_first for the prefixes of hosts at this switch
 //   detours      is_exit if the direct paths leave the group here
 //   detour       is_exit if the detour leaves the group here
-//
 // Operations assumed of the hardware: ingress reads how long two queues are, as in drill.p4.
 #ifndef P4CC_UGAL_P4
 #define P4CC_UGAL_P4
@@ -23,6 +16,13 @@
 #define LOAD_BALANCER_ENQUEUE QueueArrival
 #define LOAD_BALANCER_DEQUEUE QueueDeparture
 
+// A path directly to another group has one link between groups, and a detour has two. So a packet
+// takes the detour if the queue there is shorter than half of the queue of the direct path, among
+// the queues of the packet's own priority.
+//
+// No header says what a packet's first switch has chosen. Other switches of its sender's group send
+// it out of the group if one of its two paths leaves there, and by their own queues if both do. A
+// packet whose paths leave elsewhere, as after a failure in the group, goes on directly.
 @per_packet
 @detours
 @adaptive

@@ -1,21 +1,20 @@
 // Valiant: from its own group of switches a flow goes to another group at random; elsewhere ECMP
 //
 // This is Valiant routing of dragonflies (Kim et al., "Technology-Driven, Highly-Scalable Dragonfly
-// Topology", ISCA 2008). No header says whether a packet still has to take its detour: it has to if
-// its sender is in this switch's group. All switches of a group number the detours to a destination
-// alike and take a flow's number from the same hash, so they agree about its detour.
+// Topology", ISCA 2008). Another UDP source port (an entropy) is another detour.
 //
 // The control plane fills
 //   departures   prefixes of the hosts in this switch's group -> departs
 //   detours      group_id -> choose(count, salt); the salt is the same in all switches
 //   detour       (group_id, number) -> take(port)
 //   ecmp_group   group_id -> a group of member(port): the ports that lead on directly
-//
-// The parameters is_first and is_exit are for ugal.p4. Another UDP source port (an entropy) is
-// another detour.
 #ifndef P4CC_VALIANT_P4
 #define P4CC_VALIANT_P4
 
+// No header says whether a packet still has to take its detour: it has to if its sender is in this
+// switch's group. All switches of a group number the detours to a destination alike and take a
+// flow's number from the same hash, so they agree about its detour. The parameters is_first and
+// is_exit are for ugal.p4.
 @detours
 @v1model_only
 control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
