@@ -35,7 +35,7 @@ def main() -> None:
     found = circles()
     mistakes = [f"{len(files)} files import each other: {', '.join(files)}"
                 for files in found if not set(files) & set(KNOWN)]
-    mistakes += [f"KNOWN: {file} is in no cycle any more" for file in set(KNOWN) - {one for files in found for one in files}]
+    mistakes += [f"KNOWN: {file} is in no cycle any more" for file in set(KNOWN).difference(*found)]
     print(*mistakes, sep="\n", end="\n" if mistakes else "")
     sys.exit(bool(mistakes))
 
