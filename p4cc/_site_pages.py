@@ -11,6 +11,7 @@ import click
 
 import p4cc
 import topologies
+import wireformats
 from control_plane import programs
 from harness import workloads
 from harness.columns.tables import NAMES
@@ -24,6 +25,7 @@ from p4cc.reference.keys import Key
 from p4cc.reference.recorded import FILES, recorded
 from p4cc.reference.sentences import sentence
 from reports.claims import claims
+from wireformats import docs
 
 _KEY_COLUMNS = ("key", "type", "default", "meaning")
 
@@ -68,6 +70,7 @@ def pages() -> dict[str, str]:
             "`program` says which; without it a run has the one that its protocol needs.",
             [(_named(n, summary(programs.program(n).parameters)), keys.program_keys(n)) for n in programs.names()],
         ),
+        "reference/packets.md": docs.page(wireformats.opcodes()),
         "reference/probes.md": _page(
             "Probes",
             "Keys of `[[record.probes]]`: further tables of a run. [Measurements](../measurements.md) has examples.",

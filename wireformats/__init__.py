@@ -1,7 +1,7 @@
 """Output generated from the declarations of headers and packets (`host_agents/packets.py`).
 
-The outputs are P4 includes (`p4`), the tables of `docs/wire-formats.md` (`docs`), scapy layers (`scapy_layers`) and the
-Wireshark dissector (`wireshark`).
+The outputs are P4 includes (`p4`), tables in Markdown (`docs`), scapy layers (`scapy_layers`) and the Wireshark
+dissector (`wireshark`).
 """
 
 from __future__ import annotations

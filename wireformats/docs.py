@@ -1,30 +1,33 @@
-"""Tables of `docs/wire-formats.md`; `p4cc packets --docs FILE` regenerates those between its marks.
-
-A table is between `<!-- packets: NAME -->` and `<!-- end of packets -->`. NAME is `opcodes` (every packet by opcode), a
-packet (the fields after its BTH) or `header.field` (the field's named values).
-"""
+"""Markdown of the declared packets, as `p4cc packets --docs FILE` and the documentation's site have it."""
 
 from __future__ import annotations
 
-import re
-
 from host_agents.packets import DECIMAL, SIDES, Field, Header, Opcodes, Packet, Records
-from p4switch.errors import UserError, lookup
 
 _FEW = 8  # fields with more values have a table of their own
-_SECTION = re.compile(r"(<!-- packets: ([^>]+) -->\n).*?(<!-- end of packets -->)", re.DOTALL)
 
 
-def updated(text: str, opcodes: Opcodes) -> str:
-    """Return the page with its tables generated from the declarations.
-
-    Raises UserError for an unknown section.
-    """
-
-    def table(section: re.Match[str]) -> str:
-        return section[1] + "\n".join(["", *_section(section[2], opcodes), "", ""]) + section[3]
-
-    return _SECTION.sub(table, text)
+def page(opcodes: Opcodes) -> str:
+    """Return a page with all packets by opcode, the fields of each, and the values of long lists."""
+    lines = [
+        "# Packets",
+        "",
+        "This page is for those who parse frames. Fields are big-endian, and bit 0 is the most significant.",
+        "",
+        *opcode_table(opcodes),
+        "",
+    ]
+    of_layout: dict[tuple[int, ...], list[Packet]] = {}
+    for packet in opcodes.all():
+        if packet.parts:
+            of_layout.setdefault(tuple(map(id, packet.parts)), []).append(packet)
+    for alike in of_layout.values():
+        lines += [f"## {', '.join(packet.name for packet in alike)}", "", *layout_table(alike[0]), ""]
+    for header in opcodes.headers():
+        for field in header.fields:
+            if len(field.values) > _FEW:
+                lines += [f"## {header.name}.{field.name}", "", *value_table(field), ""]
+    return "\n".join(lines)
 
 
 def opcode_table(opcodes: Opcodes) -> list[str]:
@@ -119,21 +122,3 @@ def _rows(header: Header, start: int, growth: str) -> list[str]:
 
 def _number(field: Field, value: int) -> str:
     return str(value) if field.display == DECIMAL else f"0x{value:X}"
-
-
-def _section(name: str, opcodes: Opcodes) -> list[str]:
-    if name == "opcodes":
-        return opcode_table(opcodes)
-    packets = {packet.name: packet for packet in opcodes.all()}
-    header, dot, field = name.partition(".")
-    if not dot:
-        return layout_table(lookup("packet", name, packets))
-    headers = {
-        named.name: named
-        for packet in packets.values()
-        for named in (part.header if isinstance(part, Records) else part for part in packet.parts)
-    }
-    places = lookup("header", header, headers).places
-    if field not in places:
-        raise UserError(f"header {header} has no field {field!r}")
-    return value_table(places[field].field)

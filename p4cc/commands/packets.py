@@ -33,7 +33,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     help="Write a capture (pcap-ng) with Ultra Ethernet's headers instead of RoCEv2's, without what has none there.",
 )
 @click.option("--uet-wireshark", type=_FILE, metavar="FILE", help="Write a dissector of Ultra Ethernet's headers.")
-@click.option("--docs", "page", type=_FILE, metavar="FILE", help="Bring the tables of a Markdown page up to date.")
+@click.option("--docs", "page", type=_FILE, metavar="FILE", help="Write tables of the packets and their fields in Markdown.")
 def command(
     cc: tuple[str, ...],
     wireshark: Path | None,
@@ -68,7 +68,7 @@ def command(
         if p4_folder is not None:
             p4.write(p4_folder, opcodes)
         if page is not None:
-            page.write_text(docs.updated(page.read_text(encoding="utf-8"), opcodes), encoding="utf-8")
+            page.write_text(docs.page(opcodes), encoding="utf-8")
     except OSError as error:
         raise UserError(f"cannot write {error.filename!r}: {error.strerror}") from None
     if all(wanted is None for wanted in (wireshark, p4_folder, translated, uet_wireshark, page)):

@@ -1,36 +1,27 @@
-"""The tables of docs/wire-formats.md come from the declarations."""
+"""Tables of packets and their fields, made from the declarations."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 import wireformats
-from p4switch.errors import UserError
+from p4cc.cli import cli
 from wireformats import docs
 
-PAGE = Path(__file__).parents[2] / "docs" / "wire-formats.md"
 
-
-def test_the_page_is_current_and_has_every_packet() -> None:
+def test_the_page_has_every_packet_and_every_field() -> None:
     opcodes = wireformats.opcodes()
-    text = PAGE.read_text(encoding="utf-8")
-    assert docs.updated(text, opcodes) == text, "run: p4cc packets --docs docs/wire-formats.md"
+    text = docs.page(opcodes)
     for packet in opcodes.all():
         assert f"| {docs.numbers(packet)} | {packet.name} |" in text
+        assert all(line in text for line in docs.layout_table(packet))
+    assert "## SACK\n" in text
+    assert "## target, data with target\n" in text  # alike, so they have one table
+    assert "## int_record.link_rate_code\n\n| value | meaning |" in text
 
 
-def test_only_what_lies_between_marks_is_made_anew() -> None:
-    page = "before\n<!-- packets: pull -->\nold\n<!-- end of packets -->\nafter\n"
-    made = docs.updated(page, wireformats.opcodes(["eqds"]))
-    assert made.startswith("before\n<!-- packets: pull -->\n\n| byte:bit |")
-    assert made.endswith("|\n\n<!-- end of packets -->\nafter\n")
+def test_the_command_writes_the_packets_of_a_protocol(tmp_path: Path) -> None:
+    cli.main(["packets", "--cc", "eqds", "--docs", str(tmp_path / "eqds.md")], standalone_mode=False)
+    made = (tmp_path / "eqds.md").read_text(encoding="utf-8")
     assert "| 0:0 | 64 | `granted` | [bytes] granted" in made
-    assert "old" not in made
-
-
-def test_a_section_that_nothing_is_known_of() -> None:
-    for name, message in (("pul", "no packet 'pul'"), ("int_record.x", "int_record has no field 'x'")):
-        with pytest.raises(UserError, match=message):
-            docs.updated(f"<!-- packets: {name} -->\n<!-- end of packets -->", wireformats.opcodes())
+    assert "| FRP |" not in made
