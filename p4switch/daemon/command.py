@@ -141,7 +141,8 @@ def command(
     The program is P4 source, or BMv2 JSON. Takes the command line of simple_switch_grpc. Ends at SIGTERM or SIGINT.
 
     A chip's pipes may run several programs, and programs of several pipelines: pipe n runs pipeline n. If there are
-    more pipes, the pipelines are used again from the first one.
+    more pipes, the pipelines are used again from the first one. To P4Runtime pipe n is the device with the id of
+    --device-id plus n.
     """
     program = programs[0] if programs else None
     if len(programs) > 1 and any(each.suffix != ".p4" for each in programs):
@@ -156,8 +157,8 @@ def command(
         raise UserError("-I, -D, --arch: expected FILE.p4 with them")
     if bfrt is not None and (program is None or program.suffix != ".p4"):
         raise UserError("--bfrt: expected FILE.p4 with it")
-    if (pipes is not None or looped) and (program is None or program.suffix != ".p4"):
-        raise UserError("--pipes, --loopback-pipe: expected FILE.p4 with them")
+    if (pipes is not None or looped) and program is not None and program.suffix != ".p4":
+        raise UserError("--pipes, --loopback-pipe: expected FILE.p4 or --no-p4 with them")
     if len({number for number, _ in interfaces}) != len(interfaces):
         raise UserError("-i: expected each port number once")
     _check(programs, interfaces)
@@ -186,6 +187,8 @@ def command(
         process.load_sources(programs, include, define, arch, pipes, looped)
     elif program is not None:
         process.load_program(program, p4info)
+    else:
+        process.set_pipes(pipes or 1, looped)
     process.run()
 
 

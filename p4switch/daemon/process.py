@@ -20,7 +20,7 @@ from google.protobuf.text_format import ParseError
 from p4switch import daemon, engine, ir
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture
 from p4switch.architectures.front_panel import PIPE_PORT_BITS, FrontPanel
-from p4switch.architectures.packet_path import path_of
+from p4switch.architectures.packet_path import PacketPath, path_of
 from p4switch.bfrt.pipes import Pipe, Program
 from p4switch.bfrt.server import BfRuntimeServer
 from p4switch.bmv2 import read
@@ -41,12 +41,14 @@ _POLL_S = 0.01  # interval of polls for digests and idle time-outs, if there may
 _IDLE_S = 1.0
 _LAST_FRAMES_S = 0.25  # how long a switch that ends reads what others have sent to it
 _RING_SLOTS = 512  # arrived frames that wait for the switch, per port
+_PORT = "port"  # state of a chip's ports in a packet path
 
 
 class SwitchProcess:
     """Switch with `interfaces` (by port number) that is not yet started.
 
-    It has one pipe, or several that run programs for chips (`load_sources`); each of these is a P4Runtime device.
+    It has one pipe, or several that run programs for chips; each of these is a P4Runtime device, and pipe n has the
+    id `device_id` + n.
 
     Raises UserError for an interface that does not exist or may not be opened, and for settings that do not fit.
     """
@@ -99,11 +101,12 @@ class SwitchProcess:
         self._control = threading.RLock()  # for all devices, which a BfRuntime client writes together
         self.devices: list[Device] = []
         self._switches: list[Any] = []  # those of the pipes, None until they are built
+        self._paths: dict[int, PacketPath] = {}  # of the pipes' programs
         self._looped: frozenset[int] = frozenset()
-        self._add_pipe()
+        first = self._add_pipe()
+        self._cpu_port = cpu_port
         self.server = P4RuntimeServer(
-            self.devices[0], address, None if cpu_port is None else lambda frame: self.live.inject(cpu_port, frame),
-            early=early,
+            first, address, None if cpu_port is None else lambda frame: self.live.inject(cpu_port, frame), early=early
         )
         self._bfrt_address = bfrt_address
         self.bfrt: BfRuntimeServer | None = None
@@ -136,28 +139,53 @@ class SwitchProcess:
             if first + local not in self._numbers:
                 self._add_port(first + local, None)
 
-    def _add_pipe(self) -> None:
+    def _add_pipe(self) -> Device:
         number = len(self.devices)
         self._switches.append(None)
-        self.devices.append(Device(
-            partial(self._build, number), self._device_id, install=partial(self._install, number),
+        device = Device(
+            partial(self._build, number), self._device_id + number, install=partial(self._install, number),
             clock_ns=self.live.now_ns, tick_ns=self._traffic.tick_ns, lock=self.live,
             control=self._control,
-        ))  # fmt: skip
+        )  # fmt: skip
+        self.devices.append(device)
+        return device
+
+    def set_pipes(self, count: int, looped: Collection[int] = ()) -> None:
+        """Give the switch `count` pipes; packets that leave a port of the pipes in `looped` come back to this port.
+
+        Raises UserError for a pipe in `looped` that does not exist.
+        """
+        for pipe in looped:
+            if pipe >= count or count == 1:
+                raise UserError(f"--loopback-pipe {pipe}: expected one of the {count} pipes of a chip")
+        self._looped = frozenset(looped)
+        while len(self.devices) < count:
+            self.server.add(self._add_pipe())
+
+    def _check_pipe(self, pipe: int, path: PacketPath) -> None:
+        """Raise UserError for a program that does not go together with those of other pipes."""
+        if len(self.devices) > 1 and _PORT not in path.states:
+            raise UserError(f"expected a program for a chip, as the switch has {len(self.devices)} pipes")
+        if any(each is not path for number, each in self._paths.items() if number != pipe):
+            raise UserError(f"pipe {pipe}: expected a program for the architecture of the other pipes' programs")
 
     def _build(self, pipe: int, program: ir.Program) -> Any:
         """Build the switch of a pipe. Raises UserError, which P4Runtime reports as INVALID_ARGUMENT."""
+        path = path_of(program)
+        self._check_pipe(pipe, path)
         traced = engine.build_traced(program) if self._trace is not None else None
         library = engine.build(program) if traced is None else traced.library
         tick_ns = self._traffic.model_tick_ns or self._traffic.tick_ns
-        switch = self._module.Switch(str(library), device_id=self._device_id, seed=self._seed, tick_ns=tick_ns)
+        switch = self._module.Switch(str(library), device_id=self._device_id, seed=engine.pipe_seed(self._seed, pipe),
+                                     tick_ns=tick_ns)
         if self._drop_port is not None:
             switch.drop_port = self._drop_port
         if traced is not None:
             switch.set_tracing(True)
             self._decoders[id(switch)] = Decoder(traced)
         if pipe in self._looped:
-            _loop_back(program, switch, range(pipe << PIPE_PORT_BITS, pipe + 1 << PIPE_PORT_BITS))
+            _loop_back(path, switch, range(pipe << PIPE_PORT_BITS, pipe + 1 << PIPE_PORT_BITS))
+        self._paths[pipe] = path
         return switch
 
     def _install(self, pipe: int, switch: Any) -> None:
@@ -236,10 +264,8 @@ class SwitchProcess:
         names = {each.p4info.pkg_info.arch for _, each in pipelines}
         architecture = ARCHITECTURES.find(min(names))
         count = len(pipelines) if pipes is None else pipes
-        self._check_pipes(architecture, names, count, len(pipelines), looped)
-        self._looped = frozenset(looped)
-        while len(self.devices) < count:
-            self._add_pipe()
+        self._check_pipes(architecture, names, count, len(pipelines))
+        self.set_pipes(count, looped)
         if architecture.front_panel is not None:
             for pipe in range(count):
                 self._add_recirculation(pipe << PIPE_PORT_BITS, architecture.front_panel)
@@ -256,9 +282,7 @@ class SwitchProcess:
             self.bfrt = BfRuntimeServer(served, self._bfrt_address, architecture.fixed_tables)
 
     @staticmethod
-    def _check_pipes(
-        architecture: Architecture, names: Collection[str], count: int, pipelines: int, looped: Collection[int]
-    ) -> None:
+    def _check_pipes(architecture: Architecture, names: Collection[str], count: int, pipelines: int) -> None:
         """Raise UserError for programs that do not go together, and for pipes that the architecture does not have."""
         if len(names) > 1:
             raise UserError(f"programs for {' and '.join(sorted(names))}; expected programs for one architecture")
@@ -266,24 +290,19 @@ class SwitchProcess:
         if not pipelines <= count <= most:
             held = "1 pipe" if most == 1 else f"{most} pipes"
             raise UserError(f"{pipelines} pipelines on {count} pipes; {architecture.name} has at most {held}")
-        for pipe in looped:
-            if pipe >= count or most == 1:
-                raise UserError(f"--loopback-pipe {pipe}: expected one of the {count} pipes of a chip")
-
     def _set_pipeline(self, device: Device, config: bytes, p4info: Message) -> None:
         request = p4runtime_pb2.SetForwardingPipelineConfigRequest(
-            device_id=self._device_id, action=p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT)
+            device_id=device.device_id, action=p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT)
         request.config.p4_device_config = config
         request.config.p4info.CopyFrom(p4info)
         device.set_forwarding_pipeline_config(request)
 
     def start(self) -> None:
-        """Start forwarding and accept controllers; P4Runtime's only if there is one pipe.
+        """Start forwarding and accept controllers.
 
         Raises UserError if it cannot listen at the address.
         """
-        if len(self.devices) == 1:
-            self.server.start()
+        self.server.start()
         if self.bfrt is not None:
             self.bfrt.start()
         self.live.start()
@@ -301,8 +320,7 @@ class SwitchProcess:
             # one that has ended already would be in nobody's counters.
             self.live.hold()
             time.sleep(_LAST_FRAMES_S)
-        if len(self.devices) == 1:
-            self.server.stop()
+        self.server.stop()
         if self.bfrt is not None:
             self.bfrt.stop()
         self.live.stop()
@@ -336,8 +354,9 @@ class SwitchProcess:
             before = signal.set_wakeup_fd(coming.fileno())
             try:
                 self.start()
-                if len(self.devices) == 1:
-                    _LOG.info("P4Runtime server at port %d, device %d", self.server.port, self._device_id)
+                first, *others = (device.device_id for device in self.devices)
+                which = f"devices {first} to {others[-1]}" if others else f"device {first}"
+                _LOG.info("P4Runtime server at port %d, %s", self.server.port, which)
                 if self.bfrt is not None:
                     _LOG.info("BfRuntime server at port %d", self.bfrt.port)
                 while (answer := asked.get(came.recv(1)[0])) is not None:
@@ -370,17 +389,23 @@ class SwitchProcess:
         while not self._stop.is_set():
             for frame in self.live.take(_POLL_S if any(d.has_timeouts for d in self.devices) else _IDLE_S):
                 try:
-                    self.server.publish(self.devices[0].packet_in(frame))
+                    device = self._cpu_device()
+                    self.server.publish(device.device_id, device.packet_in(frame))
                 except (ValueError, P4RuntimeError) as error:
                     _LOG.warning("packet-in dropped: %s", error)
             self._log_said()
             for pipe, device in enumerate(self.devices):
                 for message in device.poll():
-                    self.server.publish(message)
+                    self.server.publish(device.device_id, message)
                     if self.bfrt is not None:
                         self.bfrt.publish(pipe, message)
             if self.bfrt is not None:
                 self.bfrt.poll()
+
+    def _cpu_device(self) -> Device:
+        """Return the pipe of the CPU port."""
+        pipe = (self._cpu_port or 0) >> PIPE_PORT_BITS
+        return self.devices[pipe if pipe < len(self.devices) else 0]
 
     def _watch_links(self) -> None:
         """Report links that go down or up to the device, so that watched members and backup replicas follow."""
@@ -391,9 +416,9 @@ class SwitchProcess:
                         device.set_port_up(self._ports[index], up)
 
 
-def _loop_back(program: ir.Program, switch: Any, ports: Iterable[int]) -> None:
+def _loop_back(path: PacketPath, switch: Any, ports: Iterable[int]) -> None:
     """Have what leaves these ports of a chip come back to them."""
-    state = path_of(program).states["port"]
+    state = path.states[_PORT]
     for port in ports:
         switch.object_write(state.name, port, packed(state.kind, {"loopback": 1}))
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from p4switch.engine.control import Control
     from p4switch.engine.program import Program
 
-__all__ = ["ProgramError", "Switch", "Traced", "build", "build_traced", "generated", "load"]
+__all__ = ["ProgramError", "Switch", "Traced", "build", "build_traced", "generated", "load", "pipe_seed"]
 
 HERE = Path(__file__).parent
 C_FOLDER = HERE / "c"
@@ -46,6 +46,7 @@ _RUNTIME = (
 RUNTIME_SOURCES = tuple(C_FOLDER / name for name in _RUNTIME)
 _TRACED = ("-DP4_TRACE", "-O1")  # -O2 takes three times as long to compile and does not speed up tracing
 _NAME = "p4switch.engine._engine"
+_PIPE_SEED_SHIFT = 56  # bits of a seed above those that scenarios use
 
 
 @functools.cache
@@ -112,6 +113,11 @@ def build_traced(program: ir.Program) -> Traced:
     """
     pipeline = generated(program, traced=True)
     return Traced(_build(pipeline, *_TRACED), pipeline.program, pipeline.control)
+
+
+def pipe_seed(seed: int, pipe: int) -> int:
+    """Return the seed of a pipe whose switch has this seed, so that pipes draw different random numbers."""
+    return seed ^ pipe << _PIPE_SEED_SHIFT
 
 
 def _build(pipeline: Generated, *more: str) -> Path:

@@ -25,6 +25,7 @@ class Controller:
 
     send: Callable[[Message], None]
     role: str | None = None  # None: it has not introduced itself
+    device_id: int | None = None  # as `role`
     election_id: int | None = None
 
 
@@ -75,7 +76,7 @@ class Arbitration:
         if controller.role is None:
             if len(others) >= MAX_CONTROLLERS:
                 exhausted(f"role {name!r} has {MAX_CONTROLLERS} controllers already")
-            controller.role = name
+            controller.role, controller.device_id = name, self._device_id
             role.controllers.append(controller)
         before = role.primary
         controller.election_id = election_id

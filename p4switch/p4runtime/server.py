@@ -5,6 +5,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import grpc
@@ -24,8 +25,18 @@ MAX_OUTGOING = 4096  # messages that wait for one controller; further ones are l
 _Response = p4runtime_pb2.StreamMessageResponse
 
 
+@dataclass(frozen=True)
+class _Served:
+    """Device of the server, and the controllers that it has."""
+
+    device: Device
+    arbitration: Arbitration
+
+
 class P4RuntimeServer:
     """Serves `device` at `address`. `packet_out` takes the frames that controllers want put into the CPU port.
+
+    A server may have more devices (`add`), each with an id and controllers of its own.
 
     `address` is HOST:PORT (port 0: any free one, see `port`). There is no TLS: every client that reaches the address is
     served. With `early` it serves controllers of early versions of P4Runtime. They need no election id to be primary,
@@ -40,14 +51,19 @@ class P4RuntimeServer:
         *,
         early: bool = False,
     ) -> None:
-        self._device = device
+        self._served: dict[int, _Served] = {}  # by the device's id
         self._packet_out = packet_out
-        self._arbitration = Arbitration(device.device_id, zero_election_id=early)
         # Held while a primary writes, so that a replaced primary finishes before the next one begins.
         self._lock = threading.RLock()
         self._host = GrpcHost(address, "p4runtime", "--grpc-server-addr", self._handlers)
         self._streams = 0
         self._early = early
+        self.add(device)
+
+    def add(self, device: Device) -> None:
+        """Serve one more device."""
+        arbitration = Arbitration(device.device_id, zero_election_id=self._early)
+        self._served[device.device_id] = _Served(device, arbitration)
 
     @property
     def port(self) -> int:
@@ -71,10 +87,10 @@ class P4RuntimeServer:
         """
         self._host.stop(grace_s)
 
-    def publish(self, message: Message) -> None:
-        """Publish a StreamMessageResponse to the primary controllers: packet-in, digest list, idle time-out."""
+    def publish(self, device_id: int, message: Message) -> None:
+        """Publish a StreamMessageResponse to a device's primaries: packet-in, digest list, idle time-out."""
         with self._lock:
-            for controller in self._arbitration.primaries():
+            for controller in self._served[device_id].arbitration.primaries():
                 controller.send(message)
 
     # -- calls ------------------------------------------------------------------------------------------------------
@@ -92,42 +108,61 @@ class P4RuntimeServer:
             "SetForwardingPipelineConfig": unary(
                 self._set_config, pb.SetForwardingPipelineConfigRequest, pb.SetForwardingPipelineConfigResponse),
             "GetForwardingPipelineConfig": unary(
-                self._device.get_forwarding_pipeline_config, pb.GetForwardingPipelineConfigRequest,
+                self._get_config, pb.GetForwardingPipelineConfigRequest,
                 pb.GetForwardingPipelineConfigResponse),
             "StreamChannel": grpc.stream_stream_rpc_method_handler(
                 self._stream, pb.StreamMessageRequest.FromString, _Response.SerializeToString),
-            "Capabilities": unary(self._device.capabilities, pb.CapabilitiesRequest, pb.CapabilitiesResponse),
+            "Capabilities": unary(self._capabilities, pb.CapabilitiesRequest, pb.CapabilitiesResponse),
         })
 
-    def _check(self, request: Message) -> None:
-        if request.device_id != self._device.device_id:
-            raise P4RuntimeError(code_pb2.NOT_FOUND, f"device {request.device_id} is not here; "
-                                 f"this is device {self._device.device_id}")
-        self._arbitration.check(request.role, request.election_id)
+    def _of(self, device_id: int) -> _Served:
+        """Return the device with an id. Raises P4RuntimeError (NOT_FOUND)."""
+        served = self._served.get(device_id)
+        if served is None:
+            first, *others = self._served
+            here = f"these are devices {first} to {others[-1]}" if others else f"this is device {first}"
+            raise P4RuntimeError(code_pb2.NOT_FOUND, f"device {device_id} is not here; {here}")
+        return served
+
+    def _led(self, device_id: int, controller: Controller) -> Device | None:
+        """Return a device if a controller is its primary."""
+        served = self._of(device_id)
+        return served.device if served.arbitration.is_primary(controller) else None
+
+    def _checked(self, request: Message) -> Device:
+        """Return the device of a request, after checking that a primary sends it."""
+        served = self._of(request.device_id)
+        served.arbitration.check(request.role, request.election_id)
+        return served.device
 
     def _write(self, request: Message) -> Message:
         with self._lock:
-            self._check(request)
-            return self._device.write(request)
+            return self._checked(request).write(request)
 
     def _set_config(self, request: Message) -> Message:
         with self._lock:
-            self._check(request)
-            return self._device.set_forwarding_pipeline_config(request)
+            return self._checked(request).set_forwarding_pipeline_config(request)
+
+    def _get_config(self, request: Message) -> Message:
+        return self._of(request.device_id).device.get_forwarding_pipeline_config(request)
+
+    def _capabilities(self, request: Message) -> Message:
+        return next(iter(self._served.values())).device.capabilities(request)
 
     async def _read(self, request: Message, context: Any) -> AsyncIterator[Message]:
-        responses = self._device.read(request)
         try:
-            while (response := await self._host.work(self._next, responses)) is not None:
+            device = self._of(request.device_id).device
+            responses = device.read(request)
+            while (response := await self._host.work(self._next, device, responses)) is not None:
                 yield response
         except P4RuntimeError as error:
             await abort(context, error)
 
-    def _next(self, responses: Iterator[Message]) -> Message | None:
+    def _next(self, device: Device, responses: Iterator[Message]) -> Message | None:
         """Return the next response to a read, or None after the last one."""
         response = next(responses, None)
         if self._early and response is not None:
-            padder = Padder(self._device.look(lambda state: state.pipeline.p4info))
+            padder = Padder(device.look(lambda state: state.pipeline.p4info))
             for entity in response.entities:
                 padder.pad(entity)
         return response
@@ -167,7 +202,8 @@ class P4RuntimeServer:
 
     def _leave(self, controller: Controller) -> None:
         with self._lock:
-            self._arbitration.leave(controller)
+            if controller.device_id is not None:
+                self._of(controller.device_id).arbitration.leave(controller)
 
     def _stream_request(self, controller: Controller, request: Message) -> None:
         """Process a request.
@@ -176,19 +212,21 @@ class P4RuntimeServer:
         """
         kind = request.WhichOneof("update")
         with self._lock:
+            device_id = controller.device_id
             if kind == "arbitration":
-                self._arbitration.update(controller, request.arbitration)
+                served = self._of(request.arbitration.device_id if device_id is None else device_id)
+                served.arbitration.update(controller, request.arbitration)
                 return
-            primary = self._arbitration.is_primary(controller)
+            device = None if device_id is None else self._led(device_id, controller)
         try:
-            if not primary:
+            if device is None:
                 raise P4RuntimeError(code_pb2.PERMISSION_DENIED, "only the primary controller may send this")
             if kind == "packet":
                 if self._packet_out is None:
                     raise P4RuntimeError(code_pb2.FAILED_PRECONDITION, "there is no CPU port; see --cpu-port")
-                self._packet_out(self._device.packet_out(request.packet))
+                self._packet_out(device.packet_out(request.packet))
             elif kind == "digest_ack":
-                self._device.acknowledge(request.digest_ack)
+                device.acknowledge(request.digest_ack)
             else:
                 raise P4RuntimeError(code_pb2.UNIMPLEMENTED, f"stream message {kind}: this switch has none")
         except P4RuntimeError as error:

@@ -340,7 +340,7 @@ def test_packets(served: Served, primary: GrpcClient) -> None:
     assert error.error.canonical_code == code_pb2.INVALID_ARGUMENT
     assert error.error.packet_out.packet_out == packet_out((1, b"\x02"))
     assert served.frames == [b"\x01\x03hello"]
-    served.server.publish(served.bench.device.packet_in(b"\x01\x03hello"))
+    served.server.publish(1, served.bench.device.packet_in(b"\x01\x03hello"))
     news = primary.receive(5)
     assert news is not None
     assert news.packet.payload == b"hello"
@@ -362,7 +362,7 @@ def test_backups_may_not_send_packets(served: Served, primary: GrpcClient) -> No
     assert news is not None
     assert news.error.canonical_code == code_pb2.PERMISSION_DENIED
     assert not served.frames
-    served.server.publish(served.bench.device.packet_in(b"\x01\x03hello"))
+    served.server.publish(1, served.bench.device.packet_in(b"\x01\x03hello"))
     assert heard(higher).packet.payload == b"hello"
     assert primary.receive(0.1) is None
 

@@ -1,0 +1,71 @@
+"""Switch process with several pipes, each of which is a device to P4Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control_plane.controller import Program, program_switch
+from control_plane.programs.entries import Action, Exact, TableEntry
+from p4switch.compiler import Compiled, compile_program
+from p4switch.daemon.process import SwitchProcess
+from p4switch.p4runtime.client import GrpcClient
+from p4switch.p4runtime.errors import P4RuntimeError
+from p4switch.p4runtime.messages import p4runtime_pb2
+from p4switch.sources import SOURCE_DIRECTORY
+
+STEP = Path(__file__).parents[3] / "examples" / "tofino" / "step.p4"
+
+
+@pytest.fixture(scope="module")
+def step() -> Compiled:
+    return compile_program(STEP)
+
+
+@pytest.fixture
+def process() -> Iterator[SwitchProcess]:
+    process = SwitchProcess({}, device_id=5, address="127.0.0.1:0")
+    process.set_pipes(2)
+    process.start()
+    yield process
+    process.stop()
+
+
+def client(process: SwitchProcess, device_id: int) -> GrpcClient:
+    return GrpcClient(f"127.0.0.1:{process.server.port}", device_id, timeout_s=10)
+
+
+def queues(client: GrpcClient, program: Compiled) -> list[Any]:
+    (table,) = [each for each in program.p4info.tables if each.preamble.alias == "queues"]
+    query = p4runtime_pb2.Entity()
+    query.table_entry.table_id = table.preamble.id
+    return [int.from_bytes(entity.table_entry.match[0].exact.value, "big") for entity in client.read([query])]
+
+
+def test_each_pipe_is_a_device_with_entries_of_its_own(process: SwitchProcess, step: Compiled) -> None:
+    program = Program(step.p4info, step.json_bytes)
+    with client(process, 5) as first, client(process, 6) as second:
+        for number, each in enumerate((first, second)):
+            entry = TableEntry("queues", {"dscp": Exact(8 + number)}, Action("set_queue", {"queue": 1}))
+            program_switch(each, program, [entry])
+        assert (queues(first, step), queues(second, step)) == ([8], [9])
+
+
+def test_a_device_without_a_pipe_is_not_here(process: SwitchProcess) -> None:
+    with pytest.raises(P4RuntimeError, match="device 7 is not here; these are devices 5 to 6"), client(process, 7):
+        pass
+
+
+def test_pipes_run_programs_of_one_chip(process: SwitchProcess, step: Compiled) -> None:
+    t2na, v1model = (
+        compile_program(SOURCE_DIRECTORY / "ecn.p4", (SOURCE_DIRECTORY,), {}, name) for name in ("t2na", "v1model")
+    )
+    with client(process, 5) as first, client(process, 6) as second:
+        first.set_pipeline(step.p4info, step.json_bytes)
+        with pytest.raises(P4RuntimeError, match="expected a program for the architecture of the other pipes"):
+            second.set_pipeline(t2na.p4info, t2na.json_bytes)
+        with pytest.raises(P4RuntimeError, match="expected a program for a chip, as the switch has 2 pipes"):
+            second.set_pipeline(v1model.p4info, v1model.json_bytes)
