@@ -59,6 +59,9 @@ class SleekConfig:
     probe_again_base_rtts: float = 5.0  # time from an unanswered probe to the next one
     # A probe with an RTT below this met no congestion, so that what is missing is lost.
     probe_clear_base_rtts: float = 2.0
+    # A recovery also resends missing packets that left after the acknowledged one, as the reference
+    # simulator does.
+    as_simulated_resend: bool = False
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.windows <= MAX_SLEEK:

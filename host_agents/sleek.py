@@ -11,8 +11,9 @@ probe is a packet without payload that the receiver already has, so that it is a
 uses the queues of data. If its answer shows hardly any delay, missing packets sent before it are
 lost.
 
-The reference simulator resends all missing packets, including those just sent. Here a packet counts
-as lost only if it left before the acknowledged one.
+The reference simulator resends all missing packets, including those just sent
+(`as_simulated_resend`). By default a packet counts as lost only if it left before the acknowledged
+one.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Sleek(TimerOwner):
         self._sender = sender
         self._windows = config.windows
         self._least_packets = float(config.least_packets)
+        self._resends_newer = config.as_simulated_resend
         self._bdp_bytes = bdp_bytes
         self._packet_bytes = float(packet_bytes)
         base_ns = float(base_rtt_ns)
@@ -98,8 +100,10 @@ class Sleek(TimerOwner):
             self._sender.limiter.recovering -= 1
 
     def _send_again(self, now_ns: int, order: int) -> None:
-        """Resend missing packets that left before the packet of this order."""
+        """Resend missing packets that left before the packet of this order, as simulated all that are missing."""
         sender = self._sender
+        if self._resends_newer:
+            order = sender.traffic.sent_packets  # beyond the order of each packet sent so far
         packets = max(1, int(self._window_bytes() / self._packet_bytes))
         end = min(self._until, sender.unacked + packets)
         number = max(self._resent_to, sender.unacked)

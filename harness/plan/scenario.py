@@ -167,6 +167,9 @@ class Sleek(Table):
     probe_again_base_rtts: BaseRtts = 5.0  # time from an unanswered probe to the next one
     # A probe with an RTT below this met no congestion, so that what is missing is lost.
     probe_clear_base_rtts: BaseRtts = 2.0
+    # A recovery also resends missing packets that left after the acknowledged one, as Ultra
+    # Ethernet's simulator does.
+    as_simulated_resend: bool = False
 
 
 class NicSettings(Table):

@@ -128,6 +128,16 @@ def test_what_left_after_the_packet_that_is_acknowledged_is_not_lost() -> None:
     assert 13 in rig.send()
 
 
+@pytest.mark.parametrize(("as_simulated", "again"), [(False, {0, 1}), (True, {0, 1, 3, 4, 5})])
+def test_as_simulated_what_left_later_is_sent_again_as_well(as_simulated: bool, again: set[int]) -> None:
+    rig = Rig(sleek=SleekConfig(windows=0.5, as_simulated_resend=as_simulated))
+    rig.send()
+    rig.arrive(9, 8, 7, 6)
+    rig.send()
+    rig.arrive(2)  # the fifth early packet, half a window of them
+    assert set(rig.send()) & set(range(10)) == again
+
+
 def test_it_ends_when_all_that_had_been_sent_when_it_began_has_arrived() -> None:
     rig = Rig()
     rig.send()
@@ -224,12 +234,14 @@ class TestProbes:
     loss=st.sampled_from([0.0, 0.05, 0.3]),
     reorder=st.sampled_from([0.0, 0.5]),
     ack_every_bytes=st.sampled_from([0, 4 * PACKET]),
+    as_simulated=st.booleans(),
     seed=st.integers(0, 10**6),
 )
 def test_every_byte_arrives_and_nothing_is_left(
-    sizes: list[int], window: int, loss: float, reorder: float, ack_every_bytes: int, seed: int
+    sizes: list[int], window: int, loss: float, reorder: float, ack_every_bytes: int, as_simulated: bool, seed: int
 ) -> None:
-    rig = Rig(window, 0, rto_ns=200_000, ack_every_bytes=ack_every_bytes)
+    sleek = SleekConfig(windows=1.5, as_simulated_resend=as_simulated)
+    rig = Rig(window, 0, sleek=sleek, rto_ns=200_000, ack_every_bytes=ack_every_bytes)
     qa, qb = rig.qa, rig.qb
     for size in sizes:
         qa.post(size)

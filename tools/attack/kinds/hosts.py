@@ -51,7 +51,7 @@ class Hosts(Attack):
         if reliability == "selective-repeat" and rng.random() < 0.5:
             config = {"loss_packets": 0, "last_hop_dscp": _LAST_HOP_DSCP}
             config["ack_every_bytes"] = rng.choice((0, 1, 4_000, 100_000))
-            config["sleek"] = SleekConfig(windows=rng.choice((0.0, 1.5)))
+            config["sleek"] = SleekConfig(windows=rng.choice((0.0, 1.5)), as_simulated_resend=rng.random() < 0.5)
         parameters = {"oversubscription": 4} if cc == "rccc" and rng.random() < 0.5 else None
         try:
             a, b = pair(cc, parameters, load_balancer=lb, reliability=reliability, **config)
