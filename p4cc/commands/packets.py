@@ -33,7 +33,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     help="Write a capture (pcap-ng) with Ultra Ethernet's headers instead of RoCEv2's, without what has none there.",
 )
 @click.option("--uet-wireshark", type=_FILE, metavar="FILE", help="Write a dissector of Ultra Ethernet's headers.")
-@click.option("--docs", "page", type=_FILE, metavar="FILE", help="Write tables of the packets and their fields in Markdown.")
+@click.option("--docs", "page", type=_FILE, metavar="FILE", help="Write the packets and their fields in Markdown.")
 def command(
     cc: tuple[str, ...],
     wireshark: Path | None,
