@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.e2e.runs import run
 
 TWO_FLOWS = """
@@ -34,7 +32,8 @@ def test_two_flows_on_one_link_get_half_each(tmp_path: Path) -> None:
     assert result.summary["timeouts"] == 0
     assert all(check["holds"] for check in result.summary["checks"])
     both_ns = 2 * 2000 * (PACKET_BYTES + HEADER_BYTES) * 0.08  # a packet and a header in turn
-    assert result.flows["delivered_ns"].tolist() == pytest.approx([both_ns, both_ns], rel=0.03)
+    late_ns = result.flows["delivered_ns"] - both_ns
+    assert late_ns.between(0, result.summary["base_rtt_ns"]).all()  # the first packets' way, and the last request's
     shares = result.rates.groupby("time_ns")["throughput_bps"].agg(["min", "sum"])
     busy = shares[(shares.index > 100_000) & (shares.index < 340_000)]
     assert (busy["min"] / busy["sum"]).mean() > 0.45

@@ -11,6 +11,7 @@ import pytest
 
 from harness.measure.results import load_all
 from tests.e2e.runs import p4cc, run
+from tests.margins import packet_gbps
 
 SMALL = ("--set", "workload.size_bytes=100000")
 SEEDS = ("incast", "--cc", "dcqcn", "--cc", "hpcc", "--seed", "1", "--seed", "2", *SMALL)
@@ -56,11 +57,12 @@ def test_framing_is_charged_and_said(tmp_path: Path) -> None:
     arguments = ("incast-star", "--cc", "none", "--set", "workload.interval_ns=0", *SMALL)
     plain = run(*arguments)[0]
     framed = run(*arguments, "--set", "framing=true", report=True)[0]
-    ratio = framed.summary["last_delivery_ns"] / plain.summary["last_delivery_ns"]
-    assert ratio == pytest.approx((1058 + 24) / 1058, rel=0.01)
-    for result in (plain, framed):  # neither is all of the first sample, which is the first packet's way
+    for result, packet_bytes in ((plain, 1058), (framed, 1058 + 24)):
+        packet_ns = packet_bytes * 0.08
+        assert result.summary["last_delivery_ns"] == pytest.approx((1_600 + 1) * packet_ns + 2_000, abs=2)
+        # Neither is all of the first sample, which is the first packet's way.
         whole = result.rates.groupby("time_ns")["throughput_bps"].sum().iloc[1:-1]
-        assert whole.mean() == pytest.approx(100e9, rel=0.002)
+        assert whole.mean() / 1e9 == pytest.approx(100, abs=packet_gbps(10_000 * len(whole), packet_bytes))
     assert "24 bytes more a frame" in (framed.folder.parent / "report.html").read_text(encoding="utf-8")
 
 

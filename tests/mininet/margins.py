@@ -7,7 +7,7 @@ percentile m. The real run is therefore one of the virtual runs whose links are 
 Small changes of delays also swap frames that are due at the same time, and switches then draw other random numbers
 for them, so these virtual runs differ by chance, too. A quantity of the real run is expected within
 the prediction interval of theirs: the range in which one more value of a normal distribution lies
-with the probability `LEVEL`, estimated from the values of the virtual runs.
+with the probability `tests.margins.LEVEL`, estimated from the values of the virtual runs.
 """
 
 from __future__ import annotations
@@ -15,20 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import stats
 
 from harness.measure.results import Result, load_all
+from tests.margins import prediction
 from tests.mininet.networks import p4cc
 
-LEVEL = 0.999
 RUNS = 8  # virtual runs, whose delays differ by whole nanoseconds
-
-
-def interval(values: Sequence[float], resolution: float = 0.0) -> tuple[float, float]:
-    """Return the prediction interval of one more value, widened by the resolution of the quantity."""
-    count = len(values)
-    half = stats.t.ppf((1 + LEVEL) / 2, count - 1) * np.std(values, ddof=1) * np.sqrt(1 + 1 / count)
-    return float(np.mean(values) - half - resolution), float(np.mean(values) + half + resolution)
 
 
 def mean_fct_ns(result: Result) -> float:
@@ -59,4 +51,4 @@ def expected(
     arguments: Sequence[str], real: Result, quantity: Callable[[Result], float], resolution: float = 0.0
 ) -> tuple[float, float]:
     """Return the interval in which a quantity of the real run is expected."""
-    return interval([quantity(result) for result in virtual_runs(arguments, real)], resolution)
+    return prediction([quantity(result) for result in virtual_runs(arguments, real)], resolution)

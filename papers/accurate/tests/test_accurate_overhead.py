@@ -29,8 +29,8 @@ def test_a_flow_costs_28_mbps_in_each_direction_and_8_with_the_papers_length_of_
     for side in (0, 1):
         frames = [frame for _, sender, frame in link.sent if sender == side]
         frps = [wire.wire_bytes(frame) for frame in frames if frame[wire.BTH] == FRP.opcode]
-        assert sum(frps) * 8e9 / (periods * PERIOD_NS) == pytest.approx(FRP_BPS, rel=0.001)
-        assert len(frps) * PAPER_FRP_BYTES * 8e9 / (periods * PERIOD_NS) == pytest.approx(8e6, rel=0.001)
+        assert sum(frps) * 8e9 / (periods * PERIOD_NS) == pytest.approx(FRP_BPS)
+        assert len(frps) * PAPER_FRP_BYTES * 8e9 / (periods * PERIOD_NS) == pytest.approx(8e6)
 
 
 def growth_bps(flows: int, rate_bps: float) -> float:
@@ -55,7 +55,10 @@ def growth_bps(flows: int, rate_bps: float) -> float:
 
 @pytest.mark.parametrize(("rate_bps", "fit"), [(10e9, 17), (25e9, 44)])
 def test_so_many_flows_fit_into_the_headroom_and_no_more(rate_bps: float, fit: int) -> None:
-    """The queue of the first packets drains while FRPs take less than alpha of the link, and grows beyond."""
+    """The queue of the first packets drains while FRPs take less than alpha of the link, and grows beyond.
+
+    10% of the growth is less than a quarter of one flow's FRPs.
+    """
     assert fit * FRP_BPS < ALPHA * rate_bps < (fit + 1) * FRP_BPS
     for flows in (fit, fit + 3):
         excess_bps = flows * FRP_BPS - ALPHA * rate_bps

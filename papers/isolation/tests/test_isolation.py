@@ -17,6 +17,7 @@ from harness.plan import scenario
 from reports.figures import figures
 from reports.figures.isolation_matrix import gains, penalties
 from reports.groups import compare
+from tests.margins import packet_gbps
 
 # Twins of the built-in scenarios: which of their variants, and what makes them small.
 FIG9 = ("4, per QP", "4, per destination", "16, no CC")
@@ -97,10 +98,10 @@ def found(result: Result) -> dict[str, Any]:
 
 
 def test_a_parallel_attack_gains_by_queue_pairs_and_nothing_by_turns_of_ports() -> None:
-    """Figure 3.9: 2 ms of it at 10 Gb/s."""
+    """Figure 3.9: 2 ms of it at 10 Gb/s. In turns of ports, the two are at most a packet apart."""
     share = {name: found(result)["attackers_share"] for name, result in results("isolation-fig9").items()}
-    assert share["16, no CC"] == pytest.approx(0.5, abs=0.02)
-    assert share["4, per QP"] == pytest.approx(0.8, abs=0.1)
+    assert share["16, no CC"] == pytest.approx(0.5, abs=packet_gbps(2e6) / 10)
+    assert round(share["4, per QP"] / (1 - share["4, per QP"])) == 4
     assert 0.5 < share["4, per destination"] < share["4, per QP"]
 
 
@@ -113,10 +114,13 @@ def test_a_staggered_attack_beats_a_parallel_one() -> None:
 
 
 def test_the_testbeds_nics_give_the_staggered_attack_the_thesis_rates() -> None:
-    """Figure 3.10, with the settings by which the page says that claim I2 holds; the thesis has 74, 60 and 74 Gb/s."""
+    """Figure 3.10, with the settings by which the page says that claim I2 holds; the thesis has 74, 60 and 74 Gb/s.
+
+    It rounds 74 Gb/s, and says "about 60": 5% of that are less than half the way to the 70 of other settings.
+    """
     results_by_variant = results("isolation-fig10 by the testbed's NICs")
     rates = {name: found(r)["attackers"]["flow_rate_bps"] / 1e9 for name, r in results_by_variant.items()}
-    assert rates["staggered, alone"] == pytest.approx(74, rel=0.01)
+    assert rates["staggered, alone"] == pytest.approx(74, abs=0.5)
     assert rates["staggered"] == pytest.approx(60, rel=0.05)
     assert rates["staggered, ECN at 8 KB"] > 0.98 * rates["staggered, alone"]
     assert rates["parallel"] < 0.6 * rates["staggered"]

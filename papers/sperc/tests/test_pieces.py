@@ -19,7 +19,8 @@ def test_quantiles_are_of_what_is_delivered_and_of_the_figures_sizes() -> None:
     )
     found = measured(table)
     assert (found["counted"], found["unfinished"], found["middle"]) == (5, 1, 2)
-    assert found["latency_p999_us"] == pytest.approx(4.0, abs=0.01)
-    assert found["slowdown_p999"] == pytest.approx(12.0, abs=0.01)
-    assert found["weighted_p999"] == pytest.approx(6.0, abs=0.01)
+    # Quantiles are interpolated: between 3 and 4 us, and between the two flows of the figure's sizes.
+    assert found["latency_p999_us"] == pytest.approx(3.997)
+    assert found["slowdown_p999"] == pytest.approx(6.0 + 0.999 * 6.0)
+    assert found["weighted_p999"] == pytest.approx(3.0 + 0.999 * 3.0)
     assert found["weighted_over_4"] == 1

@@ -10,6 +10,7 @@ import pytest
 from harness.measure.max_min import max_min
 from harness.measure.results import Result, load_all
 from tests.e2e.runs import p4cc, run
+from tests.margins import QUOTIENT, packet_gbps
 
 HEADROOM = 0.05
 SCENARIO = """
@@ -80,13 +81,13 @@ def limits_gbps(one: Result, from_us: int, to_us: int) -> pd.DataFrame:
     [(100, 290, ("f1", "f2", "f3", "f4", "f5")), (390, 590, ("f1", "f3", "f4", "f5"))],
 )
 def test_rates_are_max_min_and_stay(result: Result, from_us: int, to_us: int, flows: tuple[str, ...]) -> None:
-    """Check rates within 1% some round trips after the last change, f2's end included."""
+    """Check rates some round trips after the last change, f2's end included: quotients of what others' leave."""
     capacity = {link: (1 - HEADROOM) * gbps for link, gbps in GBPS.items()}
     ideal = dict(zip(flows, max_min(capacity, [PATHS[flow] for flow in flows]), strict=True))
     found = limits_gbps(result, from_us, to_us)
     for flow, rate in ideal.items():
-        assert found.loc[flow, "min"] == pytest.approx(rate, rel=0.01), flow
-        assert found.loc[flow, "max"] == pytest.approx(rate, rel=0.01), flow
+        assert found.loc[flow, "min"] == pytest.approx(rate, rel=2 * QUOTIENT), flow
+        assert found.loc[flow, "max"] == pytest.approx(rate, rel=2 * QUOTIENT), flow
 
 
 def test_nothing_is_left_of_flows_that_have_ended(result: Result) -> None:
@@ -148,7 +149,8 @@ def test_after_an_outage_hosts_are_as_fast_as_without(tmp_path: Path) -> None:
     for measured in gbps.values():
         usual = measured.pop("never")
         assert usual["over"] > 4.5
-        assert measured == {outage: pytest.approx(usual, rel=0.01) for outage in ("for 100 us", "for 1 ms")}
+        either_count = 2 * packet_gbps(700e3)  # the shorter interval's
+        assert measured == {outage: pytest.approx(usual, abs=either_count) for outage in ("for 100 us", "for 1 ms")}
 
 
 def test_what_an_outage_leaves_behind_is_told_and_is_no_error(tmp_path: Path) -> None:

@@ -1,0 +1,41 @@
+"""Margins of tests that compare a run with a figure, each from a stated model.
+
+- A count of the whole packets of a steady flow in an interval differs from its rate by less than
+  one packet.
+- A share of independent draws, and a mean of independent values, lie in an interval around the
+  expected value with the probability `LEVEL`.
+- A further run with another seed lies in the prediction interval of those that were made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+LEVEL = 0.999
+QUOTIENT = 2.0**-19  # relative error of the P4 programs' division to 20 significant binary digits, rounded down
+_DEVIATIONS = float(stats.norm.ppf((1 + LEVEL) / 2))  # half width of the interval of a normal distribution
+
+
+def packet_gbps(duration_ns: float, packet_bytes: int = 1058) -> float:
+    """Return the rate of one packet in an interval."""
+    return packet_bytes * 8 / duration_ns
+
+
+def share(probability: float, draws: int) -> float:
+    """Return half the width of the interval in which the share of draws with this probability lies."""
+    return _DEVIATIONS * float(np.sqrt(probability * (1 - probability) / draws))
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return half the width of the interval in which the mean of so many values lies that are spread like these."""
+    return _DEVIATIONS * float(np.std(values)) / float(np.sqrt(len(values)))
+
+
+def prediction(values: Sequence[float], resolution: float = 0.0) -> tuple[float, float]:
+    """Return the prediction interval of one more value of a normal distribution, widened by the resolution."""
+    count = len(values)
+    half = stats.t.ppf((1 + LEVEL) / 2, count - 1) * np.std(values, ddof=1) * np.sqrt(1 + 1 / count)
+    return float(np.mean(values) - half - resolution), float(np.mean(values) + half + resolution)
