@@ -7,8 +7,11 @@ read as P4Runtime entities, so that the controller writes them in the same way i
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from p4switch import processes
 from p4switch.architectures.architecture import ARCHITECTURES
@@ -20,6 +23,9 @@ from p4switch.errors import UserError
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
+
+if TYPE_CHECKING:
+    from p4switch.engine import Switch
 
 TIMEOUT_S = 120
 _TOLD_LINES = 3
@@ -43,13 +49,13 @@ _KINDS = {
 }
 
 
-def updates(compiled: Compiled, name: str, script: Path, switch: str) -> list[Message]:
-    """Return the P4Runtime updates for the entries that a script writes.
+def updates(programs: Mapping[int, Compiled], name: str, script: Path, switch: str) -> dict[int, list[Message]]:
+    """Return the P4Runtime updates for the entries that a script writes, by pipe.
 
     Parameters
     ----------
-    compiled
-        The program.
+    programs
+        Pipelines of the program, by the pipe that runs them.
     name
         Name of the program to BfRuntime.
     script
@@ -59,26 +65,42 @@ def updates(compiled: Compiled, name: str, script: Path, switch: str) -> list[Me
 
     Returns
     -------
-    list[Message]
-        Updates, in an order in which they can be written.
+    dict[int, list[Message]]
+        Updates of each pipe, in an order in which they can be written.
 
     Raises
     ------
     UserError
         If the program has no `bf-rt.json`, and if the script fails or takes longer than `TIMEOUT_S`.
     """
-    fixed = ARCHITECTURES.find(compiled.p4info.pkg_info.arch).fixed_tables
-    device = Device(lambda _: load().Switch(str(build(compiled.program)), tick_ns=1), 0, clock_ns=lambda: 0)
-    server = BfRuntimeServer([Program(name, [Pipe(0, device, compiled)])], "127.0.0.1:0", fixed)
-    client = LocalClient(device)
-    client.set_pipeline(compiled.p4info, compiled.json_bytes)
-    before = set(map(_bytes, _entities(client, compiled.p4info)))
+    control = threading.RLock()
+    pipes, clients = [], {}
+    for number, compiled in programs.items():
+        device = Device(partial(_switch, compiled), 0, clock_ns=lambda: 0, control=control)
+        pipes.append(Pipe(number, device, compiled))
+        clients[number] = LocalClient(device)
+        clients[number].set_pipeline(compiled.p4info, compiled.json_bytes)
+    before = {pipe: set(map(_bytes, _entities(client, programs[pipe].p4info))) for pipe, client in clients.items()}
+    fixed = ARCHITECTURES.find(pipes[0].compiled.p4info.pkg_info.arch).fixed_tables
+    server = BfRuntimeServer([Program(name, pipes)], "127.0.0.1:0", fixed)
     server.start()
     try:
         _run(script, f"127.0.0.1:{server.port}", switch)
-        return [_update(entity) for entity in _entities(client, compiled.p4info) if _bytes(entity) not in before]
+        return {
+            pipe: [
+                _update(entity)
+                for entity in _entities(client, programs[pipe].p4info)
+                if _bytes(entity) not in before[pipe]
+            ]
+            for pipe, client in clients.items()
+        }
     finally:
         server.stop()
+
+
+def _switch(compiled: Compiled, _: object) -> Switch:
+    switch: Switch = load().Switch(str(build(compiled.program)), tick_ns=1)
+    return switch
 
 
 def _run(script: Path, address: str, switch: str) -> None:

@@ -3,7 +3,7 @@
     settings = Settings(cell_bytes=80, seed=1)
     for switch in topology.switches:
         client = LocalClient(device_of[switch.name])       # or GrpcClient(address, switch.device_id)
-        view = switch_view(topology, switch, settings)
+        view = SwitchSetup(program, parameters).view(topology, switch, settings)
         install(client, program, parameters, view)
 
 The controller speaks nothing but P4Runtime, so it is the same for the built-in switch in this process, the built-in
@@ -163,16 +163,14 @@ class Program:
         self,
         p4info: Message,
         device_config: bytes,
-        scripted: Callable[[Path, str], list[Message]] | None = None,
+        scripted: Callable[[BfRuntimeScript], list[Message]] | None = None,
     ) -> None:
         """Prepare the program.
 
-        `scripted` returns the updates of a script's entries for a switch; None if there are no
-        scripts.
+        `scripted` returns the updates of a script's entries; None if there are no scripts.
         """
         self.p4info = p4info
-        # Runs a script once for each switch.
-        self._scripted = None if scripted is None else lru_cache(maxsize=None)(scripted)
+        self._scripted = scripted
         self.device_config = device_config
         self.accounts = accounts(p4info)
         # Switches of the same kind have many equal entries, so their updates are cached. Entries
@@ -206,7 +204,7 @@ class Program:
         if isinstance(entry, BfRuntimeScript):
             if self._scripted is None:
                 raise ControllerError(f"{entry.path}: entries of a script are for programs that p4cc compiles")
-            return self._scripted(entry.path, entry.switch)
+            return self._scripted(entry)
         entries = self.entries_of_group(entry) if isinstance(entry, PortGroup) else [entry]
         return [self._update(one) for one in entries]
 
@@ -336,24 +334,29 @@ def _add_replicas(entry: Message, replicas: Iterable[tuple[int, int]]) -> None:
 
 @dataclass(frozen=True)
 class SwitchSetup:
-    """Compiled program of one or more switches, with the parameters that determine its entries."""
+    """Compiled program of one or more switches, with the parameters that determine its entries.
+
+    If a switch has several pipes, it is that of pipe number `pipe`, and `program_pipes` run the same
+    program.
+    """
 
     program: Program
     parameters: ProgramParameters
     loopback_ports: Sequence[int] = ()
+    pipe: int = 0
+    program_pipes: Sequence[int] = (0,)
 
     def view(self, topology: Topology, switch: Switch, settings: Settings) -> SwitchView:
         """Return one of the switches in the form that the program uses."""
         view = switch_view(topology, switch, settings, self.loopback_ports)
-        return replace(view, tables=self.program.tables)
+        return replace(view, tables=self.program.tables, pipe=self.pipe, program_pipes=self.program_pipes)
 
 
 def install(client: Client, program: Program, parameters: ProgramParameters, view: SwitchView) -> None:
-    """Install a program with its parameters' entries on one switch.
+    """Install a program with its parameters' entries on one switch, whose view has the program's tables.
 
     Raises ControllerError.
     """
-    view = replace(view, tables=program.tables)
     program_switch(client, program, parameters.entries(view), view)
 
 

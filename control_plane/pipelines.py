@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from control_plane import controller
 from control_plane.load_balancing import DEFAULT, LoadBalancer
+from control_plane.programs.entries import BfRuntimeScript
 from p4switch import processes
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture
 from p4switch.compiler import Compiled, compile_program
@@ -36,12 +37,16 @@ _P4C_TIMEOUT_S = 120
 
 @dataclass(frozen=True)
 class Build:
-    """Input of a compilation: P4 file, include folders, macros, and the requested architecture."""
+    """Input of a compilation: P4 file, include folders, macros, and the requested architecture.
+
+    `pipeline` is the number of one of several pipelines of the program; None: it has only one.
+    """
 
     source: Path
     include_dirs: tuple[Path, ...] = (SOURCE_DIRECTORY,)
     defines: tuple[tuple[str, str], ...] = ()
     architecture: str | None = None
+    pipeline: int | None = None
 
     @classmethod
     def of(
@@ -94,7 +99,7 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
         )
     if LOSS in dict(what.defines) and all(counter.preamble.alias != "lost_in" for counter in program.p4info.counters):
         raise UserError(f"switch.loss: {what.source} loses nothing; expected a program that includes include/switch.p4")
-    scripted = partial(_scripted, program, what.source.stem)
+    scripted = partial(_scripted, what)
     known = controller.Program(program.p4info, json.dumps(program.json).encode(), scripted)
     if not trace:
         return Pipeline(known, build(program.program), draws(program.program))
@@ -102,11 +107,20 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
     return Pipeline(known, traced.library, draws(program.program), traced)
 
 
-def _scripted(compiled: Compiled, name: str, script: Path, switch: str) -> list[Message]:
-    """Return the updates for the entries that a script writes (`bfrt_script.updates`)."""
+def _scripted(what: Build, entry: BfRuntimeScript) -> list[Message]:
+    """Return the updates for the entries that a script writes into a pipe."""
+    first = what if what.pipeline is None else replace(what, pipeline=0)
+    return _of_script(first, entry.path, entry.switch, entry.pipes)[entry.pipe]
+
+
+@cache
+def _of_script(what: Build, script: Path, switch: str, pipes: tuple[int, ...]) -> dict[int, list[Message]]:
+    """Run a script once for a switch and return its updates by pipe (`bfrt_script.updates`)."""
     from control_plane import bfrt_script  # imported here, because only scripts need BfRuntime's server and gRPC
 
-    return bfrt_script.updates(compiled, name, script, switch)
+    builds = pipelines_in(what, several=what.pipeline is not None)
+    programs = {pipe: compiled(builds[place % len(builds)]) for place, pipe in enumerate(pipes)}
+    return bfrt_script.updates(programs, what.source.stem, script, switch)
 
 
 @lru_cache(maxsize=32)
@@ -117,7 +131,17 @@ def compiled(what: Build, compiler: str = "builtin") -> Compiled:
     """
     if compiler == "p4c":
         return _p4c(what)
-    return compile_program(what.source, what.include_dirs, dict(what.defines), what.architecture)
+    return compile_program(what.source, what.include_dirs, dict(what.defines), what.architecture, what.pipeline)
+
+
+def pipelines_in(what: Build, *, several: bool) -> list[Build]:
+    """Return the build of each pipeline of a program; unless there may be `several`, it has to have one.
+
+    Raises UserError (a CompileError for errors in the program).
+    """
+    if not several:
+        return [what]
+    return [replace(what, pipeline=number) for number in range(compiled(replace(what, pipeline=0)).pipelines)]
 
 
 @lru_cache(maxsize=32)

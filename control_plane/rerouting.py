@@ -22,13 +22,13 @@ class Rerouting:
     """Rerouting of one run, with its network and the programs of its switches."""
 
     def __init__(self, topology: Topology, setups: Mapping[str, SwitchSetup], settings: Settings) -> None:
-        """Prepare the rerouting; `setups` are by switch."""
+        """Prepare the rerouting; `setups` are by pipe, which is the switch if it has only one."""
         self._topology = topology
         self._setups = setups
         self._settings = settings
 
-    def updates(self, switch: Switch, before: Collection[int], now: Collection[int]) -> list[Message]:
-        """Return the updates that adapt a switch's entries to a network without some links.
+    def updates(self, pipe: str, switch: Switch, before: Collection[int], now: Collection[int]) -> list[Message]:
+        """Return the updates that adapt the entries of a switch's pipe to a network without some links.
 
         Parameters
         ----------
@@ -43,7 +43,7 @@ class Rerouting:
         old, new = (routes(_without(self._topology, frozenset(down)), switch.name) for down in (before, now))
         if old is new or list(old) == list(new):
             return []
-        setup = self._setups[switch.name]
+        setup = self._setups[pipe]
         view = setup.view(self._topology, switch, self._settings)
         return difference(_entries(setup, view, old), _entries(setup, view, new))
 

@@ -53,7 +53,8 @@ class SwitchView:
     switches combine. If the topology has groups of switches, `departures` are the prefixes of the
     hosts whose packets may take a detour from the switch's group, and whether the switch is their
     first one; `exits` are the ports to other groups. `loopback_ports` lead back to the switch and
-    are none of the others.
+    are none of the others. If the switch is a chip with several pipes, the entries are those of pipe
+    number `pipe`, and `program_pipes` run the same program.
     """
 
     device_id: int
@@ -80,6 +81,8 @@ class SwitchView:
     exits: frozenset[int] = frozenset()
     port_extra_bytes: Mapping[int, int] = field(default_factory=dict)
     loopback_ports: Sequence[int] = ()
+    pipe: int = 0
+    program_pipes: Sequence[int] = (0,)
 
     def bdp_bytes(self, port: int) -> float:
         """Return the rate of a port's link times the base RTT of the hosts that can fill it."""

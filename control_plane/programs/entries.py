@@ -113,10 +113,15 @@ class EntryFile:
 
 @dataclass(frozen=True)
 class BfRuntimeScript:
-    """Entries that a BfRuntime client writes for the switch of this name (`control_plane.bfrt_script`)."""
+    """Python program that writes the entries of a switch over BfRuntime.
+
+    The entries are those of pipe number `pipe`, one of the switch's `pipes` that run the program.
+    """
 
     path: Path
     switch: str
+    pipe: int = 0
+    pipes: tuple[int, ...] = (0,)
 
 
 Entry = TableEntry | DefaultAction | PortGroup | MulticastGroup | CloneSession | EntryFile | BfRuntimeScript

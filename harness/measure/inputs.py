@@ -20,6 +20,7 @@ from p4switch.compiler import preprocess
 from p4switch.compiler.source import SourceMap
 
 _SWITCH = "{switch}"  # in the name of a file, stands for the name of each switch
+_PIPE = "{pipe}"  # stands for the number of each pipe
 _RANK = "{rank}"  # stands for a number
 
 
@@ -60,12 +61,14 @@ def inputs(run: Run) -> dict[str, Any]:
 
 def _named(run: Run) -> Iterator[Path]:
     """Yield the files that the scenario's values name: workloads, distributions, entries."""
-    switches = [switch.name for switch in run.topology.switches]
+    pipes = run.pipes.values()
     for text in _strings(resolved(run).model_dump()):
         if _RANK in text:
             pattern = "*".join(map(glob.escape, text.split(_RANK)))
             yield from map(Path, glob.iglob(os.path.join(glob.escape(str(run.folder)), pattern)))
-        for name in [text.replace(_SWITCH, switch) for switch in switches] if _SWITCH in text else [text]:
+        several = _SWITCH in text or _PIPE in text
+        named = (text.replace(_SWITCH, pipe.switch).replace(_PIPE, str(pipe.number)) for pipe in pipes)
+        for name in dict.fromkeys(named) if several else [text]:
             for folder in {run.folder, *(each.program.source.parent for each in run.switch_programs)}:
                 if os.path.isfile(folder / name):  # Path.is_file may raise an exception
                     yield folder / name

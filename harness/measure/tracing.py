@@ -51,14 +51,14 @@ def with_progress(records: Sequence[TraceRecord], writing: Writing | None) -> It
 
 
 def hops(
-    records: Iterable[TraceRecord], decoder: Callable[[int], Decoder], most_packets: int | None = None
+    records: Iterable[TraceRecord], decoder: Callable[[int, int], Decoder], most_packets: int | None = None
 ) -> Iterator[Hop]:
     """Add the packet's id and the pipeline's events to each record.
 
-    `decoder` makes the decoder for a switch, which is given by its node of the fabric. Packets after
+    `decoder` makes the decoder for a pipe of a switch; both are given by their numbers. Packets after
     the first `most_packets` are left out.
     """
-    decoders: dict[int, Decoder] = {}
+    decoders: dict[tuple[int, int], Decoder] = {}
     ids: dict[int, int] = {}
     for record in records:
         node, event, packet, psn = record[1], record[2], record[7], record[8]
@@ -69,9 +69,10 @@ def hops(
         if isinstance(event, str):
             yield hop
             continue
-        if node not in decoders:
-            decoders[node] = decoder(node)
-        for decoded in decoders[node]([event]):
+        place = node, event[-1]
+        if place not in decoders:
+            decoders[place] = decoder(*place)
+        for decoded in decoders[place]([event]):
             if not isinstance(decoded, _OF_THE_FABRIC):
                 yield hop._replace(event=decoded)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,6 +31,8 @@ from harness.plan.traffic_summary import TrafficSummary
 from host_agents import registry
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch import extensions
+from p4switch.architectures.architecture import Architecture
+from p4switch.architectures.front_panel import FrontPanel
 from p4switch.errors import Mistakes, UserError, validate
 from p4switch.tables import as_written
 from topologies import Topology
@@ -232,8 +234,8 @@ def _resolve(
     scenario = needs.supplied(scenario, needs.of_scenario(protocol, parameters.values(), topology))
     scenario = needs.supplied(scenario, needs.without_limit(scenario))
     switch_programs = tuple(
-        _switch_program(scenario, folder, place, switches, chosen[place], parameters[place])
-        for place, switches in places.items()
+        _switch_program(scenario, folder, place, pipes, chosen[place], parameters[place])
+        for place, pipes in places.items()
     )
     run = Run(name, scenario, folder, topology, protocol, load_balancing, switch_programs, names, senders)
     run = replace(run, topology=_numbered(run))
@@ -264,26 +266,57 @@ def _switch_program(
     scenario: Scenario,
     folder: Path,
     place: Place,
-    switches: tuple[str, ...],
+    pipes: Mapping[str, tuple[int, ...]],
     program: Program,
     parameters: ProgramParameters,
 ) -> SwitchProgram:
     settings = settings_of(scenario, place)
     key = f"{table_of(place)}.load_balancing"
     settings["load_balancer"] = switch_load_balancing.find(settings.pop("load_balancing"), folder, key)
-    return SwitchProgram(place, switches, program, parameters, **settings)
+    return SwitchProgram(place, pipes, program, parameters, **settings)
 
 
 def _numbered(run: Run) -> Topology:
-    """Return the run's network with the port numbers of the chips that its switches are compiled for."""
+    """Return the run's network with the port numbers of the chips that its switches are compiled for.
+
+    Raises UserError for several pipes of a switch that is not a chip, and for programs of its pipes
+    that are for different architectures.
+    """
     ports: dict[str, tuple[int, ...]] = {}
-    for each in run.switch_programs:
-        if each.architecture is None and not each.program.outside:
-            continue
-        architecture = pipelines.architecture(run.build(each), each.key_of("architecture"))
-        if architecture is not None and architecture.front_panel is not None:
-            ports |= dict.fromkeys(each.switches, tuple(architecture.front_panel.device_ports(each.loopback.ports)))
+    architectures = {each.place: _architecture(run, each) for each in run.switch_programs}
+    for switch, pipes in itertools.groupby(run.pipes.values(), key=lambda pipe: pipe.switch):
+        numbers = {pipe.number: pipe.program for pipe in pipes}
+        first = architectures[numbers[0].place]
+        for pipe, each in numbers.items():
+            if (own := architectures[each.place]) is not first:
+                names = " and ".join("v1model" if a is None else a.name for a in (first, own))
+                raise UserError(
+                    f"switches: pipes 0 and {pipe} of {switch!r} have programs for {names}; expected one architecture"
+                )
+        panel = None if first is None else first.front_panel
+        without = tuple(run.loops[switch])
+        if panel is None and len(numbers) > 1:
+            raise UserError(
+                f"switches: {switch!r} has {len(numbers)} pipes, and program {numbers[0].name!r} is not for a chip; "
+                "expected pipes = 1, or a program for TNA or T2NA"
+            )
+        if panel is not None and len(numbers) == 1:
+            ports[switch] = _device_ports(panel, without)
+        elif panel is not None:
+            ports[switch] = tuple(panel.divided_ports(len(run.topology.ports[switch]), len(numbers), without))
     return renumbered(run.topology, ports)
+
+
+@lru_cache(maxsize=16)
+def _device_ports(panel: FrontPanel, without: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(panel.device_ports(without))
+
+
+def _architecture(run: Run, of: SwitchProgram) -> Architecture | None:
+    """Return the architecture of some switches' program; None for a program of p4cc's own that is for BMv2."""
+    if of.architecture is None and not of.program.outside:
+        return None
+    return pipelines.architecture(run.build(of), of.key_of("architecture"))
 
 
 def _program_of(scenario: Scenario, place: Place, protocols: Sequence[Protocol]) -> Program:

@@ -14,15 +14,15 @@ from typing import Any, Literal
 
 import topologies
 from control_plane.controller import Settings
-from control_plane.pipelines import LOSS, Build
+from control_plane.pipelines import LOSS, Build, pipelines_in
 from harness import workloads
 from harness.columns.column import Column
 from harness.columns.flows import MAX_LATENCY, all_columns
 from harness.plan.frame_sizes import COLLECTIVE_BYTES
 from harness.plan.host_errors import as_user_error
 from harness.plan.probe_settings import ProbeSettings
-from harness.plan.scenario import LinkEvent, Scenario, TrafficGroup
-from harness.plan.switch_programs import SwitchProgram
+from harness.plan.scenario import LinkEvent, Loopback, Scenario, TrafficGroup
+from harness.plan.switch_programs import Pipe, Place, SwitchProgram, pipes_of
 from harness.workloads.attack import Attack, attacked
 from harness.workloads.mixed import Mixed, Part, as_servers, hosts_like, network_of
 from host_agents import registry
@@ -144,9 +144,34 @@ class Run:
         return COLLECTIVE_BYTES if self.traffic().assignments else self.data_bytes
 
     @cached_property
-    def program_of(self) -> dict[str, SwitchProgram]:
-        """Program of each switch, by the switch's name."""
-        return {name: each for each in self.switch_programs for name in each.switches}
+    def pipes(self) -> dict[str, Pipe]:
+        """Pipes of the switches, by their names."""
+        return pipes_of(self.topology.switch_by_name, self.switch_programs)
+
+    @cached_property
+    def loops(self) -> dict[str, dict[int, Loopback]]:
+        """Loopback ports of each switch, those of all its pipes, with their settings."""
+        loops: dict[str, dict[int, Loopback]] = {name: {} for name in self.topology.switch_by_name}
+        for each in self.switch_programs:
+            for switch in each.switches if each.loopback.ports else ():
+                loops[switch] |= dict.fromkeys(each.loopback.ports, each.loopback)
+        return loops
+
+    @cached_property
+    def _builds(self) -> dict[Place, list[Build]]:
+        """Builds of the pipelines of each program, by its place."""
+        return {
+            each.place: pipelines_in(self.build(each), several=any(len(p) > 1 for p in each.pipes.values()))
+            for each in self.switch_programs
+        }
+
+    def build_of(self, pipe: Pipe) -> Build:
+        """Return the build of a pipe's pipeline: the program's pipelines run in turn in its pipes.
+
+        Raises UserError.
+        """
+        builds = self._builds[pipe.program.place]
+        return builds[pipe.program.pipes[pipe.switch].index(pipe.number) % len(builds)]
 
     @property
     def program_names(self) -> str:

@@ -22,6 +22,7 @@ from harness import papers
 from harness.plan.seeds import LARGEST, listed
 from host_agents import framing
 from p4switch import extensions
+from p4switch.architectures.front_panel import MAX_PIPES
 from p4switch.errors import Mistakes, UserError, suggest, validate
 from p4switch.numbers import integral
 from p4switch.quantities import with_numbers
@@ -41,6 +42,7 @@ _TABLES = ("topology", "workload")
 Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
 # For times that each packet may take.
 ShortNanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**32)]
+Pipes = Annotated[int, Field(ge=1, le=MAX_PIPES)]
 Macro = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
 _TOO_DEEP = "tables and lists are nested too deeply"
 _MAX_DEPTH = 50  # of nested tables and lists
@@ -115,6 +117,9 @@ class SwitchSettings(TrafficManager):
     # Architecture that the program is compiled for, as for `p4cc compile --arch`; none: that of the
     # program's main.
     architecture: str | None = None
+    # Pipes of a chip, of 128 ports each, among which the ports are divided; each pipe has tables and
+    # registers of its own. With 1 all ports are in one pipeline.
+    pipes: Pipes = 1
     # Macros that the program is compiled with.
     defines: dict[Macro, int | str] = {}
     cell_bytes: Annotated[Bytes, Field(ge=1, le=1 << 16)] = 80
@@ -125,17 +130,20 @@ class SwitchSettings(TrafficManager):
 class SwitchGroup(Table):
     """Switches with a P4 program of their own, selected by their names, by their tier, or by both.
 
-    If several entries select a switch, the last one holds. Keys that are left out have the value of
-    the table `switch`.
+    If several entries select a switch, or a pipe of it, the last one holds. Keys that are left out
+    have the value of the table `switch`.
     """
 
     names: tuple[Pattern, ...] = Field(default=(), strict=False)  # names of switches, or patterns of names
     # Tier of the switches, from 0 next to the hosts. "tor" is 0, "spine" the highest tier of several,
     # and "aggregation" stands for those between.
     tier: Literal["tor", "aggregation", "spine"] | Annotated[int, Field(ge=0)] | None = None
+    # Pipes of these switches that run the program; none: all of them.
+    in_pipes: tuple[Annotated[int, Field(ge=0, lt=MAX_PIPES)], ...] = Field(default=(), strict=False)
     program: str  # the P4 program: a name (`p4cc list programs`), or a file
     parameters: dict[str, Any] = {}  # of this program, on top of those in `programs`
     architecture: str | None = None  # as `switch.architecture`
+    pipes: Pipes | None = None  # as `switch.pipes`
     # As `switch.defines`, which these replace.
     defines: dict[Macro, int | str] | None = None
     load_balancing: str | None = None  # as `switch.load_balancing`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -11,6 +11,7 @@ from typing import Any
 from control_plane.load_balancing import LoadBalancer
 from control_plane.programs import Program, ProgramParameters
 from harness.plan.scenario import Loopback, Scenario, SwitchGroup
+from p4switch.architectures.front_panel import PIPE_PORT_BITS
 from p4switch.errors import UserError
 from topologies import Switch, Topology
 
@@ -24,7 +25,7 @@ class SwitchProgram:
     """Program of some of a run's switches, with its settings."""
 
     place: Place
-    switches: tuple[str, ...]  # their names
+    pipes: Mapping[str, tuple[int, ...]]  # numbers of the pipes that run it, by the switch's name
     program: Program
     parameters: ProgramParameters
     load_balancer: LoadBalancer
@@ -37,9 +38,47 @@ class SwitchProgram:
         """Name of the program."""
         return self.program.name
 
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """Names of the switches."""
+        return tuple(self.pipes)
+
     def key_of(self, setting: str) -> str:
         """Return the scenario's key of a setting of these switches."""
         return f"{table_of(self.place)}.{setting}"
+
+
+@dataclass(frozen=True)
+class Pipe:
+    """Pipe of a switch. A switch that is not a chip has one."""
+
+    name: str  # that of the switch if this is the only one
+    switch: str
+    number: int
+    program: SwitchProgram
+
+    @property
+    def is_only(self) -> bool:
+        """True if the switch has no other pipe."""
+        return self.name == self.switch
+
+    def has(self, port: int) -> bool:
+        """Return whether a port of the switch belongs to the pipe."""
+        return self.is_only or port >> PIPE_PORT_BITS == self.number
+
+
+def pipes_of(switches: Iterable[str], programs: Sequence[SwitchProgram]) -> dict[str, Pipe]:
+    """Return the pipes of switches by their names, in the order of the switches and of their numbers."""
+    places: dict[str, dict[int, SwitchProgram]] = {name: {} for name in switches}
+    for each in programs:
+        for switch, numbers in each.pipes.items():
+            places[switch] |= dict.fromkeys(numbers, each)
+    pipes = [
+        Pipe(switch if len(numbers) == 1 else f"{switch}.pipe{number}", switch, number, numbers[number])
+        for switch, numbers in places.items()
+        for number in sorted(numbers)
+    ]
+    return {pipe.name: pipe for pipe in pipes}
 
 
 def table_of(place: Place) -> str:
@@ -47,26 +86,39 @@ def table_of(place: Place) -> str:
     return "switch" if place is None else f"switches.{place}"
 
 
-def selected(scenario: Scenario, topology: Topology) -> dict[Place, tuple[str, ...]]:
-    """Return the names of the switches that each entry of `switches` has, and of those that none has.
+def selected(scenario: Scenario, topology: Topology) -> dict[Place, dict[str, tuple[int, ...]]]:
+    """Return the pipes that each entry of `switches` has, and those that none has, by their switches.
 
     Raises
     ------
     UserError
-        For an entry without a switch, and for a program of the scenario that no switch has.
+        For an entry without a switch, for a pipe that a switch does not have, and for a program of
+        the scenario that no switch has.
     """
     groups = scenario.switches
-    places: dict[Place, list[str]] = {None: [], **{place: [] for place in range(len(groups))}}
+    places: dict[Place, dict[str, tuple[int, ...]]] = {None: {}, **{place: {} for place in range(len(groups))}}
     highest = max(switch.tier for switch in topology.switches)
     for switch in topology.switches:
-        holding = [place for place, group in enumerate(groups) if _has(group, switch, highest)]
-        places[holding[-1] if holding else None].append(switch.name)
-    for place, names in places.items():
-        if place is not None and not names:
+        selecting = [place for place, group in enumerate(groups) if _has(group, switch, highest)]
+        given = [groups[place].pipes or 0 for place in selecting]
+        count = next(filter(None, reversed(given)), scenario.switch.pipes)
+        for place in selecting:
+            if absent := [pipe for pipe in groups[place].in_pipes if pipe >= count]:
+                has = "1 pipe" if count == 1 else f"{count} pipes"
+                raise UserError(
+                    f"switches.{place}.in_pipes: pipe {absent[0]} of {switch.name!r}, which has {has}; expected "
+                    "smaller numbers, or more pipes"
+                )
+        for pipe in range(count):
+            holding = [place for place in selecting if not groups[place].in_pipes or pipe in groups[place].in_pipes]
+            held = places[holding[-1] if holding else None]
+            held[switch.name] = (*held.get(switch.name, ()), pipe)
+    for place, pipes in places.items():
+        if place is not None and not pipes:
             raise UserError(f"switches.{place}: {_missing(groups, place, topology, highest)}")
     if scenario.program is not None and not places[None]:
         raise UserError("program: entries of switches select all switches; expected no program, or fewer entries")
-    return {place: tuple(names) for place, names in places.items() if names}
+    return {place: pipes for place, pipes in places.items() if pipes}
 
 
 def _has(group: SwitchGroup, switch: Switch, highest: int) -> bool:

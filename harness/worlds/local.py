@@ -127,16 +127,22 @@ class LocalWorld:
     # Counters
 
     def readings(self, probe: Probe) -> dict[str, list[Values]]:
-        """Return a probe's rows, by node."""
+        """Return a probe's rows, by host or by pipe of a switch."""
         network, run = self.network, self.run_plan
         if isinstance(probe, CellProbe):
             readers = {name: program_state.ByEngine(pipe) for name, pipe in network.own(network.pipes).items()}
             return {
-                name: list(probe.read_by(reader, run, name)) for name, reader in readers.items() if probe.covers(name)
+                name: list(probe.read_by(reader, run, run.pipes[name]))
+                for name, reader in readers.items()
+                if probe.covers(run.pipes[name].switch)
             }
         if isinstance(probe, SwitchProbe):
             clients = network.own(network.clients)
-            return {name: list(probe.read(run, name, client)) for name, client in clients.items() if probe.covers(name)}
+            return {
+                name: list(probe.read(run, run.pipes[name], client))
+                for name, client in clients.items()
+                if probe.covers(run.pipes[name].switch)
+            }
         if isinstance(probe, HostProbe):
             names = network.names
             return {names[i]: list(probe.read(host)) for i, host in network.own_hosts() if probe.covers(names[i])}
@@ -231,7 +237,7 @@ class LocalWorld:
         network = self.network
         left: dict[str, dict[str, int]] = {}
         for name, pipe in network.own(network.pipes).items():
-            program = self.run_plan.program_of[name]
+            program = self.run_plan.pipes[name].program
             p4info = network.pipelines[name].program.p4info
             registers = program.parameters.zero_when_done
             left[name] = program_state.left_in({name: program_state.ByEngine(pipe)}, registers, p4info, program.name)
@@ -241,7 +247,7 @@ class LocalWorld:
         return left
 
     def passed_points(self) -> dict[str, Sequence[int]]:
-        """Return how often packets have passed each point of the program, by switch."""
+        """Return how often packets have passed each point of the program, by pipe."""
         return {name: pipe.passed() for name, pipe in self.network.own(self.network.pipes).items()}
 
     def collect_trace(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, TypeVar
 
 from control_plane import controller
@@ -17,6 +18,8 @@ from harness.worlds.whole_frames import WholeFrames
 from host_agents import wire
 from host_agents.assignments import Assignment
 from host_agents.nic import Nic
+from p4switch.architectures.front_panel import PIPE_PORT_BITS
+from p4switch.engine import pipe_seed
 from p4switch.fabric import Fabric
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
@@ -24,7 +27,7 @@ from p4switch.trace import Decoder
 from p4switch.traffic.settings import Trimming, dscp_classes
 
 if TYPE_CHECKING:
-    from p4switch.engine import Switch as Pipe
+    from p4switch.engine import Switch as Engine
     from p4switch.engine import Traced
 
 _Value = TypeVar("_Value")
@@ -61,9 +64,9 @@ class Network:
         self.links: list[tuple[str, str]] = []
         self.nics: list[Nic] = []
         self.hosts: list[HostSession] = []
-        self.pipes: dict[str, Pipe] = {}  # by switch
-        self.clients: dict[str, LocalClient] = {}  # by switch
-        self.nodes: dict[str, int] = {}  # nodes of the fabric, by name
+        self.pipes: dict[str, Engine] = {}  # by the name of the pipe
+        self.clients: dict[str, LocalClient] = {}  # as `pipes`
+        self.nodes: dict[str, int] = {}  # nodes of the fabric, by the names of hosts, switches and pipes
         switch_ports = sum(len(run.topology.ports[switch.name]) for switch in run.topology.switches)
         self._to_build = len(run.topology.hosts) + switch_ports
         self._built = 0
@@ -99,21 +102,31 @@ class Network:
         settings = run.scenario.switch
         common = run.controller_settings()
         self._rerouting = Rerouting(run.topology, setups, common)
-        for switch in run.topology.switches:
-            pipe = self.pipes[switch.name] = self.pipelines[switch.name].switch(switch.device_id, run.seed)
-            client = self.clients[switch.name] = LocalClient(_device(pipe, switch.device_id))
-            setup = setups[switch.name]
-            view = setup.view(run.topology, switch, common)
-            controller.install(client, setup.program, setup.parameters, view)
-            node = self.fabric.add_switch(
-                pipe,
+        for switch_name, pipes in groupby(run.pipes.values(), key=lambda pipe: pipe.switch):
+            switch = run.topology.switch_by_name[switch_name]
+            node = len(self.names)
+            engines: list[Engine] = []
+            for pipe in pipes:
+                seed = pipe_seed(run.seed, pipe.number)
+                engine = self.pipes[pipe.name] = self.pipelines[pipe.name].switch(switch.device_id, seed)
+                engines.append(engine)
+                client = self.clients[pipe.name] = LocalClient(_device(engine, switch.device_id))
+                setup = setups[pipe.name]
+                view = setup.view(run.topology, switch, common)
+                controller.install(client, setup.program, setup.parameters, view)
+                self.nodes[pipe.name] = node
+                ports = setup.parameters.trimming_ports(view)
+                trimming.update({(node, port): each for port, each in ports.items() if pipe.has(port)})
+            first, *others = engines
+            if others:
+                first.join(tuple(others), PIPE_PORT_BITS)
+            self.fabric.add_switch(
+                first,
                 name=switch.name,
                 latency_ns=settings.latency_ns,
                 dscp_classes=dscp_classes(common.priority_of_dscp),
                 **settings.traffic(),
             )
-            ports = setup.parameters.trimming_ports(view)
-            trimming.update({(node, port): each for port, each in ports.items()})
             self._name(switch.name, node)
             self._report_built(len(run.topology.ports[switch.name]))
         return trimming
@@ -161,8 +174,8 @@ class Network:
     def _add_loops(self) -> None:
         """Connect the switches' loopback ports; these links have the last numbers."""
         for switch in self.run_plan.topology.switches:
-            node, loopback = self.nodes[switch.name], self.run_plan.program_of[switch.name].loopback
-            for port in loopback.ports:
+            node = self.nodes[switch.name]
+            for port, loopback in self.run_plan.loops[switch.name].items():
                 self.fabric.connect(node, port, node, port, rate_bps=loopback.rate_bps, delay_ns=loopback.delay_ns)
 
     def _limit_ingress(self) -> None:
@@ -221,9 +234,10 @@ class Network:
             self.fabric.set_link_loss(change.link, change.loss)
 
     def reroute(self, change: RouteChange, now_ns: int) -> None:
-        for switch in self.run_plan.topology.switches:
-            if self._owned[self.nodes[switch.name]]:
-                self.clients[switch.name].write(self._rerouting.updates(switch, change.before, change.now))
+        switches = self.run_plan.topology.switch_by_name
+        for name, client in self.own(self.clients).items():
+            switch = switches[self.run_plan.pipes[name].switch]
+            client.write(self._rerouting.updates(name, switch, change.before, change.now))
 
     def carry(self, host: int, request: Connect | Post | Assignment) -> None:
         """Pass a request from the session to a host that this process runs."""
@@ -255,17 +269,19 @@ class Network:
             a, b = self.links[link]
             yield time_ns, f"{b} to {a}" if direction else f"{a} to {b}", wire.materialize(headers)
 
-    def traced(self, switch: str) -> Traced:
-        """Return how to read what a switch's traced pipeline has recorded."""
-        traced = self.pipelines[switch].traced
+    def traced(self, pipe: str) -> Traced:
+        """Return how to read what a pipe's traced pipeline has recorded."""
+        traced = self.pipelines[pipe].traced
         assert traced is not None
         return traced
 
-    def decoder(self, node: int) -> Decoder:
-        """Return the decoder for the records of a switch, which is a node of the fabric."""
-        return Decoder(self.traced(self.names[node]))
+    def decoder(self, node: int, pipe: int) -> Decoder:
+        """Return the decoder for the records of a pipe of a switch, which is a node of the fabric."""
+        switch = self.names[node]
+        (name,) = (each.name for each in self.run_plan.pipes.values() if (each.switch, each.number) == (switch, pipe))
+        return Decoder(self.traced(name))
 
 
-def _device(pipe: Pipe, device_id: int) -> Device:
-    """Return the P4Runtime target of a switch, whose clock is not used here."""
-    return Device(lambda _: pipe, device_id, clock_ns=lambda: 0)
+def _device(engine: Engine, device_id: int) -> Device:
+    """Return the P4Runtime target of a pipe, whose clock is not used here."""
+    return Device(lambda _: engine, device_id, clock_ns=lambda: 0)

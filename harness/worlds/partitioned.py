@@ -109,11 +109,13 @@ class PartitionedWorld:
     # Counters
 
     def readings(self, probe: Probe) -> dict[str, list[Values]]:
-        """Return a probe's rows, by node."""
+        """Return a probe's rows, by host or by pipe of a switch."""
         if isinstance(probe, QueueProbe):
             values = self._sums(self._local.queue_values(probe))
             return by_switch(probe.ports(self._local.run_plan), values) if self.leads else {}
-        return _merged(self._crew.gather(self._local.readings(probe)), self._local.network.names)
+        network = self._local.network
+        hosts_first = (*network.names[: len(network.hosts)], *network.pipes)
+        return _merged(self._crew.gather(self._local.readings(probe)), hosts_first)
 
     def link_counters(self) -> dict[str, Integers]:
         """Return the counters of all directions of links, in the order of `ports_of`."""
@@ -147,7 +149,7 @@ class PartitionedWorld:
         return _merged(self._crew.gather(self._local.flow_state()), switches_first)
 
     def passed_points(self) -> dict[str, Sequence[int]]:
-        """Return how often packets have passed each point of the program, by switch."""
+        """Return how often packets have passed each point of the program, by pipe."""
         return _merged(self._crew.gather(self._local.passed_points()), self._local.network.pipes)
 
     def collect_trace(self) -> None:

@@ -1,4 +1,4 @@
-"""Compiled programs of a run's switches, by switch."""
+"""Compiled programs of a run's switches, by pipe."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from harness.plan.run import Run
 
 
 def pipelines_of(run: Run, compiler: str, traced: bool = False) -> dict[str, Pipeline]:
-    """Return the pipeline of each switch.
+    """Return the pipeline of each pipe.
 
     Raises UserError for a program that cannot be compiled.
     """
-    by_switch: dict[str, Pipeline] = {}
-    for each in run.switch_programs:
-        by_switch |= dict.fromkeys(each.switches, pipeline(run.build(each), traced, compiler))
-    return by_switch
+    return {name: pipeline(run.build_of(pipe), traced, compiler) for name, pipe in run.pipes.items()}
 
 
 def setups_of(run: Run, pipelines: Mapping[str, Pipeline]) -> dict[str, SwitchSetup]:
-    """Return what the controller installs on each switch."""
-    by_switch: dict[str, SwitchSetup] = {}
-    for each in run.switch_programs:
-        program = pipelines[each.switches[0]].program
-        by_switch |= dict.fromkeys(each.switches, SwitchSetup(program, each.parameters, each.loopback.ports))
-    return by_switch
+    """Return what the controller installs on each pipe."""
+    return {
+        name: SwitchSetup(
+            pipelines[name].program,
+            pipe.program.parameters,
+            tuple(run.loops[pipe.switch]),
+            pipe.number,
+            pipe.program.pipes[pipe.switch],
+        )
+        for name, pipe in run.pipes.items()
+    }

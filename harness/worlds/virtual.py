@@ -451,7 +451,7 @@ class VirtualWorld:
             ],
             nic_totals=dict(totals),
             workload=session.traffic.summary(),
-            failed_asserts={name: failed_asserts[name] for name in names if name in failed_asserts},
+            failed_asserts={name: failed_asserts[name] for name in self.network.pipes if name in failed_asserts},
             residue=None,
             cpu_s=0.0,
             set_up_s=self._set_up_s,
@@ -483,8 +483,8 @@ class VirtualWorld:
                     lines.write(f"{members}\n")
         if self._coverage:
             coverage = Coverage()
-            for switch, passed in self._passed_points.items():
-                coverage.add(self.network.traced(switch).program.points, passed)
+            for pipe, passed in self._passed_points.items():
+                coverage.add(self.network.traced(pipe).program.points, passed)
             coverage.save(folder / COVERAGE_FILE)
 
 

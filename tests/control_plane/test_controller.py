@@ -12,7 +12,7 @@ import pytest
 
 import topologies
 from control_plane import controller, programs
-from control_plane.controller import ControllerError, Program, Settings
+from control_plane.controller import ControllerError, Program, Settings, SwitchSetup
 from control_plane.programs.entries import (
     Action,
     CloneSession,
@@ -126,8 +126,9 @@ class Network:
         for switch in topology.switches:
             device = Device(functools.partial(self._pipe, switch.name), switch.device_id)
             client = self.clients[switch.name] = LocalClient(device)
-            view = controller.switch_view(topology, switch, settings or Settings())
-            controller.install(client, program, programs.parameters(name, {}), view)
+            setup = SwitchSetup(program, programs.parameters(name, {}))
+            view = setup.view(topology, switch, settings or Settings())
+            controller.install(client, program, setup.parameters, view)
 
     def _pipe(self, name: str, _: object) -> Any:
         return self.switches[name]

@@ -84,7 +84,7 @@ def test_entries_come_back_to_what_they_were() -> None:
             first = [update for entry in parameters.entries(view) for update in program.updates(entry)]
             state = {key(update): update.entity for update in first}
             for before, now in zip([frozenset(), *downs], [*downs, frozenset()], strict=True):
-                for update in rerouting.updates(switch, before, now):
+                for update in rerouting.updates(switch.name, switch, before, now):
                     assert (key(update) in state) == (update.type != p4runtime_pb2.Update.INSERT)
                     if update.type == p4runtime_pb2.Update.DELETE:
                         del state[key(update)]

@@ -24,6 +24,7 @@ from p4switch.registry import Registry
 
 if TYPE_CHECKING:
     from harness.plan.run import Run
+    from harness.plan.switch_programs import Pipe
     from host_agents.cc.base import ReactionPoint
     from p4switch.p4runtime.client import Client
 
@@ -76,8 +77,8 @@ class SwitchProbe(Probe):
         return fnmatchcase(switch, self.switches)
 
     @abstractmethod
-    def read(self, run: Run, switch: str, client: Client) -> Iterator[Values]:
-        """Yield the rows of one switch by name, without the columns for time and switch.
+    def read(self, run: Run, pipe: Pipe, client: Client) -> Iterator[Values]:
+        """Yield the rows of one pipe of a switch, without the columns for time and switch.
 
         Raises UserError.
         """

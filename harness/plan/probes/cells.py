@@ -12,7 +12,7 @@ from p4switch.errors import UserError
 
 if TYPE_CHECKING:
     from harness.plan.run import Run
-    from harness.plan.switch_programs import SwitchProgram
+    from harness.plan.switch_programs import Pipe
     from p4switch.p4runtime.client import Client
 
 
@@ -22,15 +22,15 @@ class CellProbe(SwitchProbe):
     indices: list[Index] | None = None  # indices of cells; none: all
 
     def arrays(self, run: Run) -> list[program_state.CellArray]:
-        """Return the array of each program of the selected switches that has it.
+        """Return the array of each pipeline of the selected switches that has it.
 
         Raises UserError if none has it.
         """
-        covered = [each for each in run.switch_programs if any(map(self.covers, each.switches))]
+        covered = {run.build_of(pipe): pipe for pipe in run.pipes.values() if self.covers(pipe.switch)}
         if not covered:
             raise UserError(f"switches: topology {run.topology.name!r} has no switch {self.switches!r}")
         found, missing = [], []
-        for each in covered:
+        for each in covered.values():
             try:
                 found.append(self._array(run, each))
             except UserError as error:
@@ -39,8 +39,8 @@ class CellProbe(SwitchProbe):
             raise missing[0]
         return found
 
-    def _array(self, run: Run, of: SwitchProgram) -> program_state.CellArray:
-        return program_state.find(self.kind, self.reads, compiled(run.build(of)).p4info, of.name)
+    def _array(self, run: Run, pipe: Pipe) -> program_state.CellArray:
+        return program_state.find(self.kind, self.reads, compiled(run.build_of(pipe)).p4info, pipe.program.name)
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -49,16 +49,16 @@ class CellProbe(SwitchProbe):
     def values(self, run: Run) -> tuple[str, ...]:
         return self.arrays(run)[0].values
 
-    def read(self, run: Run, switch: str, client: Client) -> Iterator[Values]:
-        return self.read_by(program_state.ByP4Runtime(client), run, switch)
+    def read(self, run: Run, pipe: Pipe, client: Client) -> Iterator[Values]:
+        return self.read_by(program_state.ByP4Runtime(client), run, pipe)
 
-    def read_by(self, reader: program_state.Reader, run: Run, switch: str) -> Iterator[Values]:
-        """Yield the rows of one switch through a reader; none if its program does not have the array.
+    def read_by(self, reader: program_state.Reader, run: Run, pipe: Pipe) -> Iterator[Values]:
+        """Yield the rows of one pipe through a reader; none if its program does not have the array.
 
         Raises UserError.
         """
         try:
-            array = self._array(run, run.program_of[switch])
+            array = self._array(run, pipe)
         except UserError:
             return iter(())
         return reader.cells(array, self.indices)

@@ -16,6 +16,7 @@ from harness.plan.probes.base import SwitchProbe, Values, register
 
 if TYPE_CHECKING:
     from harness.plan.run import Run
+    from harness.plan.switch_programs import Pipe
     from p4switch.p4runtime.client import Client
 
 
@@ -33,8 +34,8 @@ class ProgramProbe(SwitchProbe):
     def values(self, run: Run) -> tuple[str, ...]:
         return ("value",)
 
-    def read(self, run: Run, switch: str, client: Client) -> Iterator[Values]:
-        p4info = compiled(run.build(run.program_of[switch])).p4info
+    def read(self, run: Run, pipe: Pipe, client: Client) -> Iterator[Values]:
+        p4info = compiled(run.build_of(pipe)).p4info
         return (cell for cell in program_state.everything(client, p4info) if cell.value)
 
     def table(self, run: Run, rows: list[tuple[Any, ...]]) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import contextlib
 import subprocess
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -74,10 +74,12 @@ class Dilated:
 def trimming(run: Run) -> dict[str, dict[int, Trimming]]:
     """Return the trimming of the traffic managers, by switch and port."""
     settings = run.controller_settings()
-    return {
-        switch.name: run.program_of[switch.name].parameters.trimming_ports(switch_view(run.topology, switch, settings))
-        for switch in run.topology.switches
-    }
+    trims: dict[str, dict[int, Trimming]] = {switch.name: {} for switch in run.topology.switches}
+    for pipe in run.pipes.values():
+        view = switch_view(run.topology, run.topology.switch_by_name[pipe.switch], settings)
+        ports = pipe.program.parameters.trimming_ports(view)
+        trims[pipe.switch] |= {port: each for port, each in ports.items() if pipe.has(port)}
+    return trims
 
 
 def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, SwitchPlan]:
@@ -87,6 +89,7 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
     dilated = Dilated(dilation)
     latency_ns = {switch.name: scenario.switch.latency_ns for switch in topology.switches}
     trims = trimming(run)
+    pipes = Counter(pipe.switch for pipe in run.pipes.values())
     plans = {}
     for switch in topology.switches:
         ports = {
@@ -104,6 +107,7 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
         }
         plans[switch.name] = SwitchPlan(
             device_id=switch.device_id,
+            pipes=pipes[switch.name],
             ports=ports,
             settings=scenario.switch,
             framing_bytes=scenario.framing_bytes,

@@ -32,7 +32,7 @@ def require(probes: Sequence[Probe]) -> None:
 class SwitchReader:
     """Reader of the run's probes at switches and of their programs' counts.
 
-    Switches are given by name and address.
+    They are given by the name and address of each pipe.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class SwitchReader:
         setups: Mapping[str, controller.SwitchSetup],
         has_registers: bool,
     ) -> None:
-        """Prepare the reader; addresses come with device ids, and setups are by switch.
+        """Prepare the reader; addresses come with device ids, and setups are by pipe.
 
         `has_registers` means that these switches support registers in P4Runtime.
         """
         self._run = run
         self._readings = readings
         self._setups = setups
-        self._residual: dict[str, Sequence[str]] = {}  # registers that are 0 when flows have ended, by switch
+        self._residual: dict[str, Sequence[str]] = {}  # registers that are 0 when flows have ended, by pipe
         if has_registers:
             registers = {name: setup.parameters.zero_when_done for name, setup in setups.items()}
             self._residual = {name: some for name, some in registers.items() if some}
@@ -60,7 +60,9 @@ class SwitchReader:
         wanted = [
             name
             for name in addresses
-            if setups[name].program.accounts or name in self._residual or any(probe.covers(name) for probe in probes)
+            if setups[name].program.accounts
+            or name in self._residual
+            or any(probe.covers(run.pipes[name].switch) for probe in probes)
         ]
         # Reading does not require to be the primary controller.
         self._clients = {name: GrpcClient(*addresses[name]) for name in wanted}
@@ -105,7 +107,7 @@ class SwitchReader:
             left: dict[str, int] = {}
             for name, registers in self._residual.items():
                 reader, p4info = program_state.ByP4Runtime(self._clients[name]), self._setups[name].program.p4info
-                left |= program_state.left_in({name: reader}, registers, p4info, self._run.program_of[name].name)
+                left |= program_state.left_in({name: reader}, registers, p4info, self._run.pipes[name].program.name)
             if not left or time.monotonic() > end:
                 return left
             time.sleep(wait_s)
@@ -126,5 +128,6 @@ class SwitchReader:
 
     def _read(self, probe: SwitchProbe, time_ns: int) -> None:
         for name, client in self._clients.items():
-            if probe.covers(name):
-                self._readings.add(probe, time_ns, name, probe.read(self._run, name, client))
+            pipe = self._run.pipes[name]
+            if probe.covers(pipe.switch):
+                self._readings.add(probe, time_ns, name, probe.read(self._run, pipe, client))

@@ -14,17 +14,18 @@ from p4switch.p4runtime.errors import P4RuntimeError
 
 
 class Rerouter:
-    """Writer of new routes after a run's events into switches, given by name and address."""
+    """Writer of new routes after a run's events into switches, given by the name and address of each pipe."""
 
     def __init__(self, run: Run, addresses: Mapping[str, tuple[str, int]], rerouting: Rerouting) -> None:
         """Prepare all updates before the run; addresses come with device ids."""
+        switches = run.topology.switch_by_name
         self._changes = [
             (
                 change.time_ns,
                 {
-                    switch.name: updates
-                    for switch in run.topology.switches
-                    if (updates := rerouting.updates(switch, change.before, change.now))
+                    name: updates
+                    for name, pipe in run.pipes.items()
+                    if (updates := rerouting.updates(name, switches[pipe.switch], change.before, change.now))
                 },
             )
             for change in run.route_changes()

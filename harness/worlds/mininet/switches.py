@@ -48,7 +48,8 @@ class SwitchPlan:
     `settings` are the scenario's, in model time.
     """
 
-    device_id: int
+    device_id: int  # of the first pipe; those of the others follow it
+    pipes: int
     ports: Mapping[int, PortPlan]
     settings: SwitchSettings
     framing_bytes: int
@@ -145,6 +146,10 @@ class PlannedSwitch(Switch):  # type: ignore[misc]  # Mininet has no types
         """Address of the P4Runtime server."""
         return f"unix:{self.plan.folder / self.name}.p4rt"
 
+    def pipe_address(self, pipe: int) -> tuple[str, int]:
+        """Return the server's address, and the id of a pipe's device."""
+        return self.address, self.plan.device_id + pipe
+
     @property
     def log(self) -> Path:
         return self.plan.folder / f"{self.name}.log"
@@ -165,6 +170,8 @@ class BuiltinSwitch(PlannedSwitch):
         arguments = ["--no-p4", *ports, "--device-id", str(plan.device_id), "--traffic", str(traffic)]
         arguments += ["--seed", str(plan.seed), "--stats", str(self._stats), "--log-console", "--log-level", "warn"]
         arguments += ["--grpc-server-addr", self.address, "--changes", str(self._changes)]
+        if plan.pipes > 1:
+            arguments += ["--pipes", str(plan.pipes)]
         return self.launcher.fork(self.name, "switch", arguments)
 
     trims = True

@@ -24,6 +24,7 @@ from harness.measure.recording import Progress, Recording, Writing
 from harness.plan.probes import HostProbe, QueueProbe, probes_of
 from harness.plan.probes.readings import Readings
 from harness.plan.run import Run
+from harness.plan.switch_programs import Pipe
 from harness.workloads.collective_record import collective_tables
 from harness.worlds.mininet import fidelity, ledger, probing
 from harness.worlds.mininet.agreement import agreement, flows_of, least_share
@@ -190,7 +191,7 @@ class MininetWorld:
             launcher.fork(name, "host", [name, coordinator.address], namespace_pid=net.hosts[name].pid)
         self._program(net, launcher, setups)
         coordinator.accept(self._configurations(net))
-        addresses = {name: (switch.address, switch.plan.device_id) for name, switch in net.switches.items()}
+        addresses = {name: net.switches[pipe.switch].pipe_address(pipe.number) for name, pipe in run.pipes.items()}
         shells = net.shells()
         for name, shell in shells.items():
             launcher.watch(f"Mininet's shell of {name}", shell)
@@ -304,15 +305,19 @@ class MininetWorld:
         return self.run_plan.controller_settings(self._class.cell_bytes(plan), tick_ns)
 
     def _program(self, net: Network, launcher: Launcher, setups: Mapping[str, controller.SwitchSetup]) -> None:
-        """Install every switch's pipeline and entries over P4Runtime; `setups` are by switch."""
+        """Install every switch's pipelines and entries over P4Runtime; `setups` are by pipe."""
         run = self.run_plan
+        pipes: dict[str, list[Pipe]] = {}
+        for pipe in run.pipes.values():
+            pipes.setdefault(pipe.switch, []).append(pipe)
 
-        def one(switch: Switch, client: GrpcClient) -> None:
+        def one(switch: Switch, sessions: Mapping[str, GrpcClient]) -> None:
             node = net.switches[switch.name]
-            setup = setups[switch.name]
-            view = setup.view(run.topology, switch, self._controller_settings(node.plan))
-            with client:
-                controller.install(client, setup.program, setup.parameters, view)
+            for name, client in sessions.items():
+                setup = setups[name]
+                view = setup.view(run.topology, switch, self._controller_settings(node.plan))
+                with client:
+                    controller.install(client, setup.program, setup.parameters, view)
             node.configure()
 
         pool = ThreadPoolExecutor(_CONTROLLERS, "controller")
@@ -321,15 +326,19 @@ class MininetWorld:
             end = time.monotonic() + _START_S
             futures = []
             for switch in run.topology.switches:
-                address = net.switches[switch.name].address
-                path = Path(address.removeprefix("unix:"))
+                node = net.switches[switch.name]
+                path = Path(node.address.removeprefix("unix:"))
                 while not path.exists():
                     launcher.check()
                     if time.monotonic() > end:
                         raise UserError(f"switch {switch.name} does not listen within {_START_S:.0f} s")
                     time.sleep(0.01)
-                clients.append(GrpcClient(address, switch.device_id, timeout_s=_START_S))
-                futures.append(pool.submit(one, switch, clients[-1]))
+                sessions = {
+                    pipe.name: GrpcClient(*node.pipe_address(pipe.number), timeout_s=_START_S)
+                    for pipe in pipes[switch.name]
+                }
+                clients += sessions.values()
+                futures.append(pool.submit(one, switch, sessions))
             for future in futures:
                 while not future.done():
                     launcher.check()

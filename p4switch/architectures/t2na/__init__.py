@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture
-from p4switch.architectures.front_panel import FrontPanel
+from p4switch.architectures.front_panel import MAX_PIPES, FrontPanel
 from p4switch.architectures.package import Package
 from p4switch.architectures.packet_path import PACKET_PATHS
 from p4switch.architectures.tna import COMPILER, EXTERNS, MATCH_KINDS, PROPERTIES, packet_path
@@ -30,7 +30,7 @@ T2NA = Architecture(
     MATCH_KINDS,
     tuple(fixed_tables("tf2", _SESSIONS)),
     pads_headers=True,
-    front_panel=FrontPanel(pipes=4, first=8, count=64, recirculation=range(6, 8)),
+    front_panel=FrontPanel(pipes=MAX_PIPES, first=8, count=64, recirculation=range(6, 8)),
     key_masks="KeyMasks",
     clock_hz=999_999_973,
 )

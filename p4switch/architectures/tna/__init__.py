@@ -7,7 +7,7 @@ from pathlib import Path
 
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture, TableProperties
 from p4switch.architectures.extern import Extern
-from p4switch.architectures.front_panel import FrontPanel
+from p4switch.architectures.front_panel import MAX_PIPES, FrontPanel
 from p4switch.architectures.package import Package
 from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath, State
 from p4switch.architectures.ports import DROP_PORT
@@ -56,7 +56,7 @@ TNA = Architecture(
     MATCH_KINDS,
     tuple(fixed_tables("tf1", _SESSIONS)),
     pads_headers=True,
-    front_panel=FrontPanel(pipes=4, first=0, count=64, reserved=1, recirculation=range(68, 72)),
+    front_panel=FrontPanel(pipes=MAX_PIPES, first=0, count=64, reserved=1, recirculation=range(68, 72)),
     key_masks="KeyMasks",
     clock_hz=1_271_000_054,
 )

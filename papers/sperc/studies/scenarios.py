@@ -139,7 +139,8 @@ def _program(rates_bps: Sequence[int], choices: Mapping[str, float]) -> Switch:
     parameters = program.checked({"headroom": HEADROOM, **choices}, "programs.sperc")
     compiled = pipeline(Build.of(program.source, find("ecmp", Path()), parameters.defines()))
     routes = [Route(IPv4Network((IPv4Address(_address(link)), 32)), (link,)) for link in range(len(rates_bps))]
-    view = SwitchView(device_id=1, port_rates_bps=dict(enumerate(rates_bps)), routes=routes)
+    tables = compiled.program.tables
+    view = SwitchView(device_id=1, port_rates_bps=dict(enumerate(rates_bps)), routes=routes, tables=tables)
     switch = compiled.switch(1, 1)
     controller.install(LocalClient(Device(lambda _: switch)), compiled.program, parameters, view)
     return switch

@@ -31,7 +31,7 @@ def planned(*switches: dict[str, Any], **tables: Any) -> Run:
 
 
 def names(run: Run) -> dict[str, str]:
-    return {switch: each.name for switch, each in run.program_of.items()}
+    return {name: pipe.program.name for name, pipe in run.pipes.items()}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_tier_has_a_number_and_a_name(topology: dict[str, Any], group: dict[st
     found = selected(check(tables), network)[0]
     (tier,) = {network.switch_by_name[name].tier for name in found}
     assert some in found
-    assert found == tuple(switch.name for switch in network.switches if switch.tier == tier)
+    assert tuple(found) == tuple(switch.name for switch in network.switches if switch.tier == tier)
 
 
 def test_every_switch_has_the_last_entry_that_selects_it() -> None:
@@ -100,7 +100,7 @@ def test_a_mistake_names_the_entry(switches: list[dict[str, Any]], error: str) -
 def test_an_entry_has_parameters_on_top_of_those_of_its_program() -> None:
     leaves = {"tier": "tor", "program": "ecn", "parameters": {"kmin_bytes": 7}}
     run = planned(leaves, programs={"ecn": {"kmin_bytes": 5, "kmax_bytes": 9}})
-    values = {name: each.parameters.model_dump() for name, each in run.program_of.items()}
+    values = {name: pipe.program.parameters.model_dump() for name, pipe in run.pipes.items()}
     assert {name: (each["kmin_bytes"], each["kmax_bytes"]) for name, each in values.items()} == {
         "spine0": (5, 9), "spine1": (5, 9), "leaf0": (7, 9), "leaf1": (7, 9)
     }  # fmt: skip
@@ -109,7 +109,7 @@ def test_an_entry_has_parameters_on_top_of_those_of_its_program() -> None:
 def test_an_entry_inherits_what_it_does_not_set() -> None:
     own = {"tier": "spine", "program": "ecn", "load_balancing": "ecmp", "defines": {"B": 2}}
     run = planned(own, switch={"architecture": "tna", "load_balancing": "symmetric", "defines": {"A": 1}})
-    leaf, spine = run.program_of["leaf0"], run.program_of["spine0"]
+    leaf, spine = run.pipes["leaf0"].program, run.pipes["spine0"].program
     assert (leaf.architecture, leaf.load_balancer.name, leaf.defines) == ("tna", "symmetric", {"A": 1})
     assert (spine.architecture, spine.load_balancer.name, spine.defines) == ("tna", "ecmp", {"B": 2})
     assert dict(run.build(spine).defines) == {"B": "2"}
