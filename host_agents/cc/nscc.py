@@ -246,10 +246,10 @@ class Nscc(ReactionPoint):
         elif not self.parameters.as_simulated_fast:
             self._stop_increasing_fast()
         self._clamp()
-        period_over = float(now_ns - self.updated_ns) >= self.update_ns
-        if period_over or float(self.received_bytes) > self.update_bytes:
+        elapsed_ns = float(now_ns - self.updated_ns)
+        if elapsed_ns > self.update_ns or float(self.received_bytes) > self.update_bytes:
             self.window_bytes += self.pending_increase / self.window_bytes
-            if period_over:
+            if elapsed_ns >= self.update_ns:
                 self.window_bytes += self.eta_bytes
                 self.updated_ns = now_ns
             self.pending_increase = 0.0

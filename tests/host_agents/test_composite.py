@@ -106,3 +106,16 @@ def test_a_part_with_timers_sets_the_rate_between_events() -> None:
     assert point.rate_bps == pytest.approx((cut_bps + 100e9) / 2)
     point.close()
     assert outlet.host.timers.first_ns > 1 << 60
+
+
+class Counts(Steps):
+    """Narrows by what is sent."""
+
+    def on_sent(self, now_ns: int, wire_bytes: int) -> None:
+        self.window_bytes -= wire_bytes
+
+
+def test_parts_that_react_to_sent_packets_are_told_of_them() -> None:
+    point, _ = composite(Steps(0.0, 50_000.0), Counts(0.0, 20_000.0))
+    point.on_sent(0, 1000)
+    assert point.window_bytes == 19_000.0

@@ -4,15 +4,22 @@ At 100 Gb/s and 12 us all scales are 1: a BDP of 150,000 bytes, a target delay o
 bytes of payload. The largest window is 225,000 bytes.
 """
 
+import itertools
+from pathlib import Path as File
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from host_agents import wire
 from host_agents.cc.base import Feedback, Path, Trimmed
 from host_agents.cc.composite import CompositeReactionPoint
 from host_agents.cc.nscc import Nscc, NsccParameters
+from host_agents.cc.rccc import DATA
+from p4cc._link import Trouble, Wire, connect, pair, trimmed
+from tests.host_agents.narrow import replace_method
 
 PACKET = 1500
 PAYLOAD = 1440
@@ -139,25 +146,30 @@ class TestAverage:
 class TestUpdate:
     def test_eta_comes_once_a_period_whatever_the_signals(self) -> None:
         rp = point(100_000)
-        ack(rp, 5_000, marked=True, now_ns=BASE_NS - 1)
-        assert rp.window_bytes == 100_000
         ack(rp, 5_000, marked=True, now_ns=BASE_NS)
+        assert rp.window_bytes == 100_000  # the period is over when more than it has passed
+        ack(rp, 5_000, marked=True, now_ns=BASE_NS + 1)
         assert rp.window_bytes == pytest.approx(100_000 + ETA)
-        ack(rp, 5_000, marked=True, now_ns=2 * BASE_NS - 1)
+        ack(rp, 5_000, marked=True, now_ns=2 * BASE_NS + 1)
         assert rp.window_bytes == pytest.approx(100_000 + ETA)
-        ack(rp, 5_000, marked=True, now_ns=2 * BASE_NS)
+        ack(rp, 5_000, marked=True, now_ns=2 * BASE_NS + 2)
         assert rp.window_bytes == pytest.approx(100_000 + 2 * ETA)
+
+    def test_an_update_of_many_bytes_that_comes_with_the_end_of_the_period_has_eta(self) -> None:
+        rp = point(100_000)
+        ack(rp, 5_000, marked=True, now_ns=BASE_NS, acked_bytes=UPDATE_BYTES + PACKET)
+        assert rp.window_bytes == pytest.approx(100_000 + ETA)
 
     def test_the_period_ends_an_update_of_few_bytes(self) -> None:
         rp = point(100_000)
         ack(rp, TARGET_NS, now_ns=1)
-        ack(rp, TARGET_NS, now_ns=BASE_NS)
+        ack(rp, TARGET_NS, now_ns=BASE_NS + 1)
         assert rp.window_bytes == pytest.approx(100_000 + FAIR * 2 * PACKET / 100_000 + ETA)
 
     def test_a_later_flow_waits_for_its_first_eta_as_well(self) -> None:
         rp = point(100_000)
         rp.on_start(1_000_000)
-        ack(rp, 5_000, marked=True, now_ns=1_000_000 + BASE_NS - 1)
+        ack(rp, 5_000, marked=True, now_ns=1_000_000 + BASE_NS)
         assert rp.window_bytes == 100_000
 
     def test_increases_scale_with_the_bdp(self) -> None:
@@ -418,3 +430,72 @@ def test_the_window_stays_within_its_bounds(
         assert PACKET <= rp.window_bytes <= max(PACKET, 1.5 * rate_bps * max(least_rtt_ns, 1) / 8e9) * (1 + 1e-12)
         assert rp.average_delay_ns >= 0
         assert rp.may_send(inflight_bytes) == (inflight_bytes + PACKET <= rp.window_bytes)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    protocol=st.sampled_from(("nscc", "rccc+nscc")),
+    first_window_packets=st.sampled_from((0.0, 1.0, 7.5)),
+    loss=st.sampled_from((0.0, 0.05)),
+    trim_every=st.sampled_from((0, 3, 11)),
+    seed=st.integers(0, 1000),
+)
+def test_never_more_than_the_window_is_in_flight(
+    protocol: str, first_window_packets: float, loss: float, trim_every: int, seed: int
+) -> None:
+    """RCCC's data is longer than a full packet by its pull target."""
+    own = {"first_window_packets": first_window_packets}
+    parameters = own if protocol == "nscc" else {"nscc": own}
+    a, b = pair(
+        protocol, parameters, load_balancer="mixed", reliability="selective-repeat", loss_packets=0, rto_ns=100_000
+    )
+    qa, qb = connect(a, b)
+    qa.post(150_000)
+    longer_bytes = 0 if protocol == "nscc" else DATA.size_bytes
+    count = itertools.count(1)
+    next_frame = a.next_frame
+
+    def sending(now_ns: int) -> bytes | None:
+        before_bytes, window_bytes = qa.inflight_bytes, qa.window_bytes
+        frame = next_frame(now_ns)
+        if qa.inflight_bytes > before_bytes:
+            assert qa.inflight_bytes <= window_bytes + longer_bytes
+        return frame
+
+    def switch(now_ns: int, frame: bytes) -> bytes:
+        is_data = frame[wire.BTH] <= wire.SEND_ONLY
+        return trimmed(frame) if trim_every and is_data and next(count) % trim_every == 0 else frame
+
+    replace_method(a, "next_frame", sending)
+    Wire(a, b, trouble=Trouble(loss=loss, seed=seed), hook=switch).run(40_000_000)
+    assert qb.stats.bytes_delivered == 150_000
+
+
+def test_the_simulators_window_step_by_step() -> None:
+    """Each ACK and NACK of a flow in the simulator's run of 2 to 1 leaves the simulator's window, but for rounding.
+
+    Its time is in ps, so this reaction point has ps in place of ns, and rates 1,000 times as small.
+    """
+    base_ps = 14_022_720
+    path = Path(100e6, base_ps, 4086, 4150, 80)
+    accidents = dict.fromkeys((*ACCIDENTS, "as_simulated_base"), True)
+    parameters = NsccParameters(
+        reference_rate_bps=100e6, reference_rtt_ns=12e6, fast_increase_delay_ns=1_000_000, **accidents
+    )
+    rp = Nscc(parameters, path)
+    steps = pd.read_csv(File(__file__).with_name("nscc_trajectory.csv"))
+    assert len(steps) == 503
+    for step in steps.itertuples():
+        rp.traffic.inflight_bytes = int(step.inflight_bytes)
+        if step.event == "nack":
+            rp.traffic.inflight_bytes -= int(step.bytes)  # the simulator deducts the packet after its reaction
+            nack = Trimmed()
+            nack.now_ns, nack.rtt_ns, nack.wire_bytes = int(step.time_ps), int(step.rtt_ps), int(step.bytes)
+            rp.on_trimmed(nack)
+        else:
+            feedback = Feedback()
+            feedback.now_ns, feedback.marked = int(step.time_ps), bool(step.marked)
+            feedback.rtt_ns = int(step.rtt_ps) if step.rtt_ps > 0 else -1
+            feedback.acked_bytes = int(step.bytes)
+            rp.on_ack(feedback)
+        assert rp.window_bytes == pytest.approx(step.window_bytes, rel=2e-4), step.time_ps

@@ -130,6 +130,29 @@ def test_traces_captures_and_coverage_are_the_same() -> None:
     compare(run, 3, trace=Tracing(2), capture=True, coverage=True)
 
 
+@pytest.mark.parametrize(("cc", "trims"), [("nscc", True), ("rccc", True), ("rccc+nscc", True), ("nscc", False)])
+def test_runs_of_ultra_ethernet_are_the_same(cc: str, trims: bool) -> None:
+    """Packets are sprayed; the traffic manager trims by a coin, or packets are dropped and SLEEK repairs it."""
+    run = planned(
+        cc=cc,
+        lb="mixed",
+        program="trim",
+        workload={"name": "incast", "senders": 5, "starts_together": 5, "size_bytes": 60_000},
+        switch={"pfc": {"enabled": False}},
+        nic={"ack_every_bytes": 16_384, "rto_ns": 60_000, "sleek": {"windows": 0.0 if trims else 1.5}},
+        programs={
+            "trim": {
+                "trimming": trims,
+                "trimmed_by": "traffic-manager" if trims else "program",
+                "trim_last_hop_dscp": 50,
+                "queue_bytes": 20_000,
+            }
+        },
+        protocols={"nscc": {"trimming": trims}, "rccc": {"oversubscription": 2}},
+    )
+    compare(run, 3)
+
+
 def test_pauses_link_changes_and_probes_are_the_same() -> None:
     links = [{"between": ["leaf1", "spine*"], "loss": 0.1}, {"nodes": ["h0-2-*"], "rate_bps": 25 * 10**9}]
     topology = {"name": "leaf-spine", "leaves": 3, "spines": 2, "hosts_per_leaf": 3, "links": links}
