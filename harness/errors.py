@@ -9,6 +9,8 @@ import traceback
 from p4switch.errors import UserError
 
 _MOST_TOLD = 3000  # characters of an error that are passed on, so that they fit into a pipe
+# Reasons of the loader (glibc) for a library that it has no memory for.
+_UNMAPPED = ("failed to map segment", "cannot map", "cannot allocate memory")
 _MOST_OF_WHOLE = 30_000  # characters of an error with its traceback, for `--debug`
 
 
@@ -40,15 +42,16 @@ def out_of_memory(error: BaseException) -> UserError | None:
     """Return the message for an error that means that memory ran out; None for other errors.
 
     NumPy, Arrow and the compiled code raise MemoryError, fork and mmap raise OSError, a thread
-    without a stack raises RuntimeError, and protobuf raises EncodeError although the message is
-    complete.
+    without a stack raises RuntimeError, an extension module that cannot be mapped raises
+    ImportError, and protobuf raises EncodeError although the message is complete.
     """
     from google.protobuf.message import EncodeError  # errors are rare, so the import may be late
 
     of_system = isinstance(error, OSError) and error.errno == errno.ENOMEM
     # There is no room for its stack.
     of_thread = isinstance(error, RuntimeError) and str(error) == "can't start new thread"
-    if not isinstance(error, (MemoryError, EncodeError)) and not of_system and not of_thread:
+    of_module = isinstance(error, ImportError) and any(reason in str(error).lower() for reason in _UNMAPPED)
+    if not isinstance(error, (MemoryError, EncodeError)) and not of_system and not of_thread and not of_module:
         return None
     most_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
     where = "on this machine" if most_bytes == resource.RLIM_INFINITY else f"within ulimit -v {most_bytes // 1024}"

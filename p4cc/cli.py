@@ -25,6 +25,7 @@ from p4cc import commands
 from p4cc.commands import _debugging
 from p4cc.commands._extras import missing
 from p4switch.errors import Doubt, UserError, suggest
+from p4switch.memory import keep_reserve
 from p4switch.printable import printable, tell
 
 
@@ -91,6 +92,8 @@ def _doubts_told() -> Iterator[None]:
 
 def _carry_out(args: Sequence[str] | None) -> None:
     try:
+        with contextlib.suppress(UserError):  # Commands that need a compiler report that there is none.
+            keep_reserve()
         # Click's own error handling is off, because it would print the usage before the error.
         sys.exit(cli.main(args, standalone_mode=False) or 0)
     except click.exceptions.Exit as exit_:

@@ -1,18 +1,16 @@
-"""Reserves of descriptors and memory, for cleaning up after others have run out."""
+"""Reserve of file descriptors, for cleaning up after others have run out."""
 
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 from types import TracebackType
 
 _KEPT = 8  # removing a folder needs one open descriptor for each level
-_KEPT_BYTES = 16 << 20  # of addresses: it is not touched
 
 
 class Reserve:
-    """Reserve of file descriptors and memory until the block ends, which frees them for its clean-up.
+    """Reserve of file descriptors until the block ends, which frees them for its clean-up.
 
     Create it after the objects to be removed, and before anything that may use up all other descriptors.
     """
@@ -21,15 +19,9 @@ class Reserve:
         self._kept: list[int] = []
         with contextlib.suppress(OSError):  # hardly any are left now
             self._kept += (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(_KEPT))
-        self._memory: mmap.mmap | None = None
-        with contextlib.suppress(OSError):
-            self._memory = mmap.mmap(-1, _KEPT_BYTES)
 
     def free(self) -> None:
         """Release the reserve."""
-        if self._memory is not None:
-            self._memory.close()
-            self._memory = None
         while self._kept:
             os.close(self._kept.pop())
 

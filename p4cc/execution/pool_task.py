@@ -13,6 +13,7 @@ from typing import Any
 from harness.plan.how import How
 from harness.plan.portable import PortableRun
 from harness.worlds.native_hosts import use_native_hosts
+from p4switch.memory import keep_reserve
 
 
 def write(wanted: tuple[PortableRun, Path], how: Mapping[str, Any]) -> None:
@@ -20,6 +21,7 @@ def write(wanted: tuple[PortableRun, Path], how: Mapping[str, Any]) -> None:
 
     `how` has the fields of `harness.plan.how.How`.
     """
+    keep_reserve()
     use_native_hosts()
 
     from p4cc.execution.make_world import maker

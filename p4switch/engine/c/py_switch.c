@@ -977,7 +977,10 @@ static int switch_init(switch_object *self, PyObject *args, PyObject *kwargs)
         /* Libraries stay loaded: packets of their pools may outlive a switch. */
         void *library = dlopen(PyBytes_AS_STRING(path), RTLD_NOW | RTLD_LOCAL);
         const p4_program *program = library ? dlsym(library, P4_PROGRAM_SYMBOL) : NULL;
-        if (!program)
+        const char *reason = library ? NULL : dlerror(); /* it has no numbers for its reasons */
+        if (reason && (strstr(reason, "failed to map") || strstr(reason, "annot allocate memory")))
+            PyErr_NoMemory();
+        else if (!program)
             PyErr_Format(PyExc_ValueError, "%s is not a compiled pipeline", PyBytes_AS_STRING(path));
         else if (program->abi != P4_ABI)
             PyErr_Format(PyExc_ValueError, "%s was compiled for another version of the engine",

@@ -1,0 +1,74 @@
+"""A process of limited address space has memory for its end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from p4switch import engine, memory
+from p4switch.compiler import compile_program
+
+# Blocks around a function that fills the memory with small objects.
+NESTED = """
+import gc, resource, sys
+from p4switch.memory import keep_reserve
+
+class Block:
+    begun = ended = 0
+
+    def __enter__(self):
+        Block.begun += 1
+
+    def __exit__(self, *error):
+        Block.ended += 1
+
+def fill(depth):
+    with Block():
+        if depth:
+            fill(depth - 1)
+        kept = None
+        while True:
+            kept = (kept,)
+
+gc.disable()
+mapped_bytes = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (mapped_bytes + 40_000_000, resource.RLIM_INFINITY))
+keep_reserve()
+try:
+    fill(int(sys.argv[1]))
+except MemoryError:
+    print(Block.begun, Block.ended)
+"""
+
+PIPELINE = """
+import resource, sys
+from p4switch.engine import load
+switch_of = load().Switch
+mapped_bytes = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (mapped_bytes, resource.RLIM_INFINITY))
+try:
+    switch_of(sys.argv[1])
+except MemoryError:
+    print("no memory")
+"""
+
+
+def output(program: str, argument: str) -> str:
+    command = [sys.executable, "-c", program, argument]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("depth", [10, 100, 900])
+def test_every_block_ends_and_the_error_arrives(depth: int) -> None:
+    """Without the reserve, Python 3.11 raises SystemError instead, because it has no frame for a call."""
+    memory.library()
+    assert output(NESTED, str(depth)) == f"{depth + 1} {depth + 1}"
+
+
+def test_a_pipeline_that_cannot_be_mapped_is_a_lack_of_memory() -> None:
+    library = engine.build(compile_program("p4src/accurate.p4").program)
+    assert output(PIPELINE, str(library)) == "no memory"
