@@ -76,7 +76,10 @@ class Control:
         UserError
             For an unknown register or index.
         """
-        return [value for _, value in program_state.read(self._client, self._found("register", name), indices)]
+        return self._read_register(self._found("register", name), indices)
+
+    def _read_register(self, cells: program_state.CellArray, indices: Sequence[int] | None) -> list[int]:
+        return [value for _, value in program_state.read(self._client, cells, indices)]
 
     def counter(self, name: str, indices: Sequence[int] | None = None) -> list[dict[str, int]]:
         """Return the cells of a counter.
@@ -190,9 +193,12 @@ class Control:
         UserError
             For a name, an index or a value that does not fit.
         """
+        self._write_register(self._found("register", name), name, index, value)
+
+    def _write_register(self, cells: program_state.CellArray, name: str, index: int, value: int) -> None:
         update = p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY)
         entry = update.entity.register_entry
-        entry.register_id = self._found("register", name).id
+        entry.register_id = cells.id
         entry.index.index = index
         try:
             entry.data.bitstring = canonical(value)

@@ -254,56 +254,19 @@ class Switch(Control):
 
     # State by name
 
-    def register(self, name: str, indices: Sequence[int] | None = None) -> list[int]:
-        """Return the cells of a register.
-
-        Parameters
-        ----------
-        name
-            Name in the P4 source.
-        indices
-            Cells to read. None: all.
-
-        Returns
-        -------
-        list[int]
-            Value of each cell.
-
-        Raises
-        ------
-        UserError
-            For an unknown register or index.
-        """
+    def _read_register(self, cells: CellArray, indices: Sequence[int] | None) -> list[int]:
         if (port := self._thrift_port) is None:
-            return super().register(name, indices)
-        info = self._found("register", name)
-        cells = bmv2_process.register(port, info.name)
-        return [info.number(cells[self._checked(info, index)]) for index in indices or range(info.size)]
+            return super()._read_register(cells, indices)
+        values = bmv2_process.register(port, cells.name)
+        return [cells.number(values[self._checked(cells, index)]) for index in indices or range(cells.size)]
 
-    def set_register(self, name: str, index: int, value: int) -> None:
-        """Write one cell of a register.
-
-        Parameters
-        ----------
-        name
-            Name in the P4 source.
-        index
-            Cell, from 0.
-        value
-            Unsigned value that fits the cell.
-
-        Raises
-        ------
-        UserError
-            For a name, an index or a value that does not fit.
-        """
+    def _write_register(self, cells: CellArray, name: str, index: int, value: int) -> None:
         if (port := self._thrift_port) is None:
-            super().set_register(name, index, value)
+            super()._write_register(cells, name, index, value)
             return
-        info = self._found("register", name)
-        if not 0 <= value < 1 << info.bits:
-            raise UserError(f"register {name!r}, cell {index}: expected a value of {info.bits} bits, got {value}")
-        bmv2_process.set_register(port, info.name, self._checked(info, index), value)
+        if not 0 <= value < 1 << cells.bits:
+            raise UserError(f"register {name!r}, cell {index}: expected a value of {cells.bits} bits, got {value}")
+        bmv2_process.set_register(port, cells.name, self._checked(cells, index), value)
 
     @property
     def _thrift_port(self) -> int | None:

@@ -116,7 +116,7 @@ class TrimParameters(ProgramParameters):
             priority = Action("set_priority", {"priority": self.trim_priority})
             entries.append(TableEntry("dscp_to_priority", {"dscp": Exact(self.trim_dscp)}, priority))
         thresholds = {}
-        host_ports = switch.ports_to_tier(None)
+        host_ports = switch.host_ports
         for port, queues in self._queues(switch).items():
             kmin, kmax = self.kmin_fraction * queues.data_bytes, self.kmax_fraction * queues.data_bytes
             thresholds[port] = red(kmin, kmax, self.pmax, switch.cell_bytes)
@@ -148,7 +148,7 @@ class TrimParameters(ProgramParameters):
     def _queues(self, switch: SwitchView) -> dict[int, _PortQueues]:
         """Return the queues of each port."""
         queues = {}
-        host_ports = switch.ports_to_tier(None)
+        host_ports = switch.host_ports
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             scale = rate_bps / self.reference_rate_bps if self.reference_rate_bps else 1.0
             part = self._part(switch, port)
