@@ -80,9 +80,9 @@ def updates(programs: Mapping[int, Compiled], name: str, script: Path, switch: s
         pipes.append(Pipe(number, device, compiled))
         clients[number] = LocalClient(device)
         clients[number].set_pipeline(compiled.p4info, compiled.json_bytes)
-    before = {pipe: set(map(_bytes, _entities(client, programs[pipe].p4info))) for pipe, client in clients.items()}
     fixed = ARCHITECTURES.find(pipes[0].compiled.p4info.pkg_info.arch).fixed_tables
     server = BfRuntimeServer([Program(name, pipes)], "127.0.0.1:0", fixed)
+    before = {pipe: set(map(_bytes, _entities(client, programs[pipe].p4info))) for pipe, client in clients.items()}
     server.start()
     try:
         _run(script, f"127.0.0.1:{server.port}", switch)

@@ -160,9 +160,9 @@ class Run:
     @cached_property
     def _builds(self) -> dict[Place, list[Build]]:
         """Builds of the pipelines of each program, by its place."""
+        several = {pipe.program.place for pipe in self.pipes.values() if not pipe.is_only}
         return {
-            each.place: pipelines_in(self.build(each), several=any(len(p) > 1 for p in each.pipes.values()))
-            for each in self.switch_programs
+            each.place: pipelines_in(self.build(each), several=each.place in several) for each in self.switch_programs
         }
 
     def build_of(self, pipe: Pipe) -> Build:
@@ -170,8 +170,13 @@ class Run:
 
         Raises UserError.
         """
-        builds = self._builds[pipe.program.place]
-        return builds[pipe.program.pipes[pipe.switch].index(pipe.number) % len(builds)]
+        builds, running = self._builds[pipe.program.place], pipe.program.pipes[pipe.switch]
+        if len(builds) > len(running):
+            raise UserError(
+                f"program {pipe.program.name!r} has {len(builds)} pipelines, and runs in pipes "
+                f"{', '.join(map(str, running))} of {pipe.switch!r}; expected a pipe for each"
+            )
+        return builds[running.index(pipe.number) % len(builds)]
 
     @property
     def program_names(self) -> str:

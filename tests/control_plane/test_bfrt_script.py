@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from control_plane import bfrt_script, controller
-from control_plane.pipelines import Build, compiled
+from control_plane import bfrt_script
+from control_plane.pipelines import Build, compiled, pipeline
 from control_plane.programs.entries import BfRuntimeScript
 from p4switch.compiler import Compiled
 from p4switch.engine import build, load
@@ -62,7 +62,7 @@ def entries(client: LocalClient, kind: str) -> list[Message]:
 
 def test_what_a_script_writes_is_written_anew(tmp_path: Path, step: Compiled) -> None:
     """A member, a group, and entries of tables with and without it: in an order in which they can be written."""
-    made = bfrt_script.updates(step, "step", script(tmp_path, GROUP), "leaf0")
+    made = bfrt_script.updates({0: step}, "step", script(tmp_path, GROUP), "leaf0")[0]
     client = fresh(step)
     client.write(made)
     assert len(entries(client, "action_profile_member")) == 2
@@ -73,18 +73,18 @@ def test_what_a_script_writes_is_written_anew(tmp_path: Path, step: Compiled) ->
 
 
 def test_what_a_script_leaves_as_it_was_is_not_written(tmp_path: Path, step: Compiled) -> None:
-    assert bfrt_script.updates(step, "step", script(tmp_path, ""), "leaf0") == []
+    assert bfrt_script.updates({0: step}, "step", script(tmp_path, ""), "leaf0") == {0: []}
 
 
 def test_a_script_imports_what_lies_beside_it(tmp_path: Path, step: Compiled) -> None:
     (tmp_path / "beside.py").write_text("raise SystemExit('here')")
     with pytest.raises(UserError, match=r"entries\.py for switch leaf0: here$"):
-        bfrt_script.updates(step, "step", script(tmp_path, "import beside"), "leaf0")
+        bfrt_script.updates({0: step}, "step", script(tmp_path, "import beside"), "leaf0")
 
 
 def test_a_script_gets_the_name_of_its_switch(tmp_path: Path, step: Compiled) -> None:
     body = f'from pathlib import Path; Path({str(tmp_path / "told")!r}).write_text(switch)'
-    bfrt_script.updates(step, "step", script(tmp_path, body), "spine3")
+    bfrt_script.updates({0: step}, "step", script(tmp_path, body), "spine3")
     assert (tmp_path / "told").read_text() == "spine3"
 
 
@@ -101,26 +101,30 @@ def test_a_script_that_fails_is_named(
 ) -> None:
     monkeypatch.setattr(bfrt_script, "TIMEOUT_S", 1 if "sleep" in body else 60)
     with pytest.raises(UserError, match=error):
-        bfrt_script.updates(step, "step", script(tmp_path, body), "leaf0")
+        bfrt_script.updates({0: step}, "step", script(tmp_path, body), "leaf0")
 
 
 def test_a_program_without_bfruntime_is_refused(tmp_path: Path) -> None:
     source = Path(__file__).parents[2] / "p4src" / "ecn.p4"
     with pytest.raises(UserError, match=r"for v1model has no bf-rt\.json"):
-        bfrt_script.updates(compiled(Build(source)), "ecn", script(tmp_path, ""), "leaf0")
+        bfrt_script.updates({0: compiled(Build(source))}, "ecn", script(tmp_path, ""), "leaf0")
 
 
-def test_a_script_runs_once_a_switch(step: Compiled) -> None:
-    calls: list[tuple[Path, str]] = []
-
-    def scripted(path: Path, switch: str) -> list[Message]:
-        calls.append((path, switch))
-        return []
-
-    program = controller.Program(step.p4info, step.json_bytes, scripted)
+def test_a_script_runs_once_a_switch(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    path = script(tmp_path, f'print(switch, file=open({str(told)!r}, "a"))')
+    program = pipeline(Build(EXAMPLE / "step.p4")).program
     for switch in ("leaf0", "leaf1", "leaf0"):
-        program.updates(BfRuntimeScript(Path("entries.py"), switch))
-    assert calls == [(Path("entries.py"), "leaf0"), (Path("entries.py"), "leaf1")]
+        program.updates(BfRuntimeScript(path, switch))
+    assert told.read_text() == "leaf0\nleaf1\n"
+
+
+def test_a_script_writes_the_entries_of_each_pipe(tmp_path: Path, step: Compiled) -> None:
+    """The client writes for all pipes, and each pipe's entries are those of its own."""
+    made = bfrt_script.updates({1: step, 3: step}, "step", script(tmp_path, GROUP), "leaf0")
+    assert list(made) == [1, 3]
+    assert len(made[1]) == 5
+    assert made[1] == made[3]
 
 
 def test_a_run_with_a_script_is_that_with_the_same_entries_from_python(tmp_path: Path) -> None:

@@ -90,11 +90,42 @@ def test_one_program_of_all_switches_is_the_scenarios_own() -> None:
         ([{"tier": 0, "load_balancing": "x"}], r"^switches\.0\.load_balancing: no load balancer 'x'"),
         ([{"tier": 0, "load_balancing": "valiant"}], r"^switches\.0\.load_balancing: 'valiant' sends packets through"),
         ([{"tier": 0, "loopback": {"ports": [2]}}], r"^switches\.0\.loopback\.ports: port 2 of 'leaf0' leads to"),
+        ([{"tier": 0, "in_pipes": [1]}], r"^switches\.0\.in_pipes: pipe 1 of 'leaf0', which has 1 pipe; expected"),
+        ([{"tier": 0, "pipes": 2}], r"^switches: 'leaf0' has 2 pipes, and program 'ecn' is not for a chip; expected"),
+        ([{"tier": 0, "pipes": 2, "in_pipes": [1], "program": "step.p4"}],
+         r"^switches: pipes 0 and 1 of 'leaf0' have programs for v1model and tna; expected one architecture"),
+        ([{"tier": 0, "pipes": 5}], r"^switches\.0\.pipes: "),
     ],
 )  # fmt: skip
 def test_a_mistake_names_the_entry(switches: list[dict[str, Any]], error: str) -> None:
     with pytest.raises(UserError, match=error):
         planned(*({"program": "ecn", **each} for each in switches))
+
+
+def test_ports_are_divided_among_pipes() -> None:
+    run = planned({"tier": "tor", "program": "step.p4", "pipes": 2}, topology={**LEAF_SPINE, "hosts_per_leaf": 3})
+    assert sorted(run.topology.ports["leaf0"]) == [1, 2, 3, 128, 129]
+    assert [(pipe.name, pipe.number) for pipe in run.pipes.values() if pipe.switch == "leaf0"] == [
+        ("leaf0.pipe0", 0),
+        ("leaf0.pipe1", 1),
+    ]
+
+
+def test_a_pipe_whose_ports_all_lead_back_has_no_links() -> None:
+    run = planned({
+        "tier": "tor", "program": "step.p4", "pipes": 3, "loopback": {"ports": list(range(128, 192))},
+    })  # fmt: skip
+    assert sorted(run.topology.ports["leaf0"]) == [1, 2, 256, 257]
+
+
+def test_entries_select_pipes() -> None:
+    first = {"names": ["leaf0"], "program": "step.p4", "pipes": 3, "architecture": "tna"}
+    run = planned(first, {"names": ["leaf*"], "program": "ecn", "in_pipes": [0], "architecture": "tna"})
+    assert [names(run)[f"leaf0.pipe{pipe}"] for pipe in range(3)] == ["ecn", "step", "step"]
+    assert names(run)["leaf1"] == "ecn"
+    (again,) = plan("x", check(parse(dump(resolved(run)))), EXAMPLE)
+    assert again.pipes.keys() == run.pipes.keys()
+    assert names(again) == names(run)
 
 
 def test_an_entry_has_parameters_on_top_of_those_of_its_program() -> None:
