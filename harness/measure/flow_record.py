@@ -107,6 +107,7 @@ class FlowRecord:
     columns: dict[str, float] = field(default_factory=dict)  # columns that senders and receivers fill, by name
     # On a receiver's link, including framing and retransmissions; mean over receivers.
     delivered_wire_bytes: int = 0
+    place: int = -1  # of the flow among those of its connection, in the order of their starts
 
     def note_sent(self, sent: Sent) -> None:
         """Record the sender's state when the flow is done or the run is over."""

@@ -244,8 +244,7 @@ class Session:
         if isinstance(event, Delivered):
             return event.number, event.sequence
         record = self.records[event.flow]
-        flows = self.connections[record.qp - FIRST_NUMBER].flows
-        return record.qp, next(place for place, each in enumerate(flows) if each is record)
+        return record.qp, record.place
 
     def flow_at(self, number: int, place: int) -> int | None:
         """Return the flow at a place of a connection; None if it has not started yet."""
@@ -408,7 +407,7 @@ class Session:
         return (flow.source, flow.further_sources, flow.destination, flow.further_destinations, flow.qp)
 
     def _put_on(self, connection: Connection, record: FlowRecord) -> None:
-        record.qp = connection.number
+        record.qp, record.place = connection.number, len(connection.flows)
         connection.flows.append(record)
         flow = record.flow
         if self._hears_of(flow, flow.source) or self._hears_of(flow, flow.destination):

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import replace
+from typing import NoReturn
 
 from harness.columns.column import Receiver, filled_by
 from harness.columns.flows import usual
-from harness.measure.flow_record import Sent
+from harness.measure.flow_record import FlowRecord, Sent
 from harness.measure.recording import Rate
 from harness.workloads import Flow, Traffic
 from harness.worlds.host_session import Completed, Connect, Delivered, Failed, HostReport, Post, RateSample
-from harness.worlds.session import Session
+from harness.worlds.session import Connection, Session
 from host_agents.assignments import Assignment
 
 COUNTS = {"packets_sent": 2, "retransmitted": 1, "timeouts": 0, "naks": 0, "cnps": 0}
@@ -105,6 +106,21 @@ def test_flows_of_one_name_share_a_connection() -> None:
     assert [post.number for post in posts] == [2, 2, 3]
     hosts.session.note(1, delivered(2, 1, 70, 4))
     assert [(r.delivered_ns, r.columns["marked"]) for r in hosts.session.records] == [(-1, 0), (70, 4), (-1, 0)]
+
+
+def test_the_place_of_a_flow_is_found_without_going_through_its_connection() -> None:
+    """Otherwise a queue pair that fails with 10,000 messages would take 50 million steps."""
+
+    class Flows(list[FlowRecord]):
+        def __iter__(self) -> NoReturn:
+            raise AssertionError("gone through")
+
+    hosts = Hosts(Traffic([Flow(0, 1, 1000, 5 - i, qp="a") for i in range(5)]))
+    connection = Connection(2, (0,), (1,), Flows())
+    hosts.session.connections.append(connection)
+    hosts.session._shared[(0, (), 1, (), "a")] = connection
+    hosts.session.start_due(5)
+    assert [hosts.session.place_of(Failed(flow, SENT)) for flow in range(5)] == [(2, 4 - flow) for flow in range(5)]
 
 
 def test_all_connections_of_an_announced_incast_are_there_when_it_begins() -> None:
