@@ -98,8 +98,8 @@ def _programs(paths: tuple[Path, ...]) -> Iterator[Path]:
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("-I", "include", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False))
 @click.option("-D", "define", multiple=True, metavar="NAME[=TEXT]")
-@click.option("--tests", default=20, show_default=True, help="Of each program, at most.")
-@click.option("--seconds", default=20.0, show_default=True, help="For making them.")
+@click.option("--tests", default=20, show_default=True, help="Largest number of tests for each program.")
+@click.option("--seconds", default=20.0, show_default=True, help="Time limit for generating them.")
 @click.option("--seed", default=0, show_default=True)
 def main(
     paths: tuple[Path, ...], include: tuple[Path, ...], define: tuple[str, ...], tests: int, seconds: float, seed: int

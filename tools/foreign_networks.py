@@ -48,7 +48,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`verdict` is one of: ran, unfinished, planned, refused."""
+    """Outcome for one file; `verdict` is one of: ran, unfinished, planned, refused."""
 
     source: str
     file: str

@@ -134,8 +134,8 @@ def beside(program: Path, seconds: float, options: Options) -> tuple[Tool, Tool,
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True))
 @click.option("-I", "include", multiple=True, type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option("--sample", type=int, help="So many, drawn at random.")
-@click.option("--seed", default=0, show_default=True, help="Of the draw.")
+@click.option("--sample", type=int, help="Number of programs, drawn at random.")
+@click.option("--seed", default=0, show_default=True, help="Seed of the draw.")
 @click.option("--seconds", default=60.0, show_default=True, help="For each program and tool.")
 def main(paths: tuple[Path, ...], include: tuple[Path, ...], sample: int | None, seed: int, seconds: float) -> None:
     """Print a line for each program, and the number of programs that each tool covers completely."""

@@ -38,7 +38,10 @@ _OURS = re.compile(r"^(\S+?):(\d+):(\d+): error: (.*)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Outcome:
-    """`verdict` is one of: right line, other line, no line, accepted, missing include, crash, hang."""
+    """Outcome for one program.
+
+    `verdict` is one of: right line, other line, no line, accepted, missing include, crash, hang.
+    """
 
     program: Path
     verdict: str

@@ -161,7 +161,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
     """Show what is installed, what works and what to install. Status 1 if a requirement is missing."""
     findings = [check() for check in CHECKS]

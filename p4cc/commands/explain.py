@@ -19,7 +19,7 @@ _ALIKE = 0.75  # "link_rte" is close enough to "link_rate", "nonsense" is not cl
 
 @click.command()
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str, as_json: bool) -> None:
     """Show the meaning of NAME.
 

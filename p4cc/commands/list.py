@@ -156,7 +156,7 @@ def _beginning(context: click.Context, parameter: click.Parameter, so_far: str) 
 @click.command(name="list")
 @click.argument("kind", required=False, metavar="[KIND]", shell_complete=_beginning)
 @click.argument("name", required=False, metavar="[NAME]")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(kind: str | None, name: str | None, as_json: bool) -> None:
     """Show everything that can be run or named in a scenario.
 

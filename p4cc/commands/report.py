@@ -39,8 +39,8 @@ def _inches(context: click.Context, option: click.Parameter, text: str | None) -
     show_default=True,
     help="A page, or a file a figure for a paper, with a CSV beside it.",
 )
-@click.option("--style", type=click.Choice(["ieee", "acm"]), help="Of figures for a paper. Default: ieee.")
-@click.option("--width", callback=_inches, metavar="WIDTH", help="As 3.3in or 84mm. Default: the style's column.")
+@click.option("--style", type=click.Choice(["ieee", "acm"]), help="Style of figures for a paper. Default: ieee.")
+@click.option("--width", callback=_inches, metavar="WIDTH", help="Width, such as 84mm. Default: the style's.")
 @extension_option
 def command(
     run_dirs: tuple[Path, ...],

@@ -67,18 +67,18 @@ from p4switch.quantities import quantity
     help="With --world mininet: wall-clock time of a unit of model time. Default: what suits the machine.",
 )
 @click.option(
-    "--compiler", type=click.Choice(["builtin", "p4c"]), default="builtin", show_default=True, help="Of P4 programs."
+    "--compiler", type=click.Choice(["builtin", "p4c"]), default="builtin", show_default=True, help="P4 compiler."
 )
-@click.option("--dry-run", is_flag=True, help="Tell what would be run, and what it would take; run nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the runs and their predicted cost, and run nothing.")
 @click.option(
     "--reuse",
     multiple=True,
     type=click.Path(path_type=Path, exists=True),
     metavar="FOLDER",
-    help="Take runs of the same inputs from there.",
+    help="Take runs of the same inputs from this folder.",
 )
 @resume_option
-@click.option("--strict", is_flag=True, help="Fail where flows are not done at the end, or a machine did not keep up.")
+@click.option("--strict", is_flag=True, help="Exit with status 1 if flows or the machine were late.")
 @click.option(
     "--report/--no-report", default=True, show_default=True, help="Write the report; `p4cc report` does it later, too."
 )
@@ -92,7 +92,7 @@ from p4switch.quantities import quantity
 @click.option("--trace-packets", type=click.IntRange(1), metavar="N", help="With --trace: only the flow's first N.")
 @click.option("--trace-from", metavar="TIME", help="With --trace: those sent from this model time on, as in 20us.")
 @click.option("--trace-until", metavar="TIME", help="With --trace: those sent before this model time.")
-@click.option("--trace-hops", is_flag=True, help="With --trace: leave out what pipelines do, most of a trace.")
+@click.option("--trace-hops", is_flag=True, help="With --trace: leave out the events of pipelines, most of a trace.")
 @click.option(
     "--workers",
     metavar="N",
@@ -107,7 +107,7 @@ from p4switch.quantities import quantity
     help="With --world mininet: open Mininet's own prompt at start, when all is up and nothing is sent, at end, or at "
     "a model time, as in 5ms; the run goes on meanwhile.",
 )
-@click.option("--coverage", is_flag=True, help="Also write what of the P4 program packets reached (coverage/).")
+@click.option("--coverage", is_flag=True, help="Also write the coverage of the P4 program by packets (coverage/).")
 @debug_option
 def command(dry_run: bool, **options: Any) -> None:
     """Run scenarios and write a report.

@@ -27,13 +27,13 @@ _FILE = click.Path(path_type=Path)
 @include_option
 @define_option
 @arch_option
-@click.option("-v", "--verbose", is_flag=True, help="Tell what happened to every packet, not only where tests fail.")
+@click.option("-v", "--verbose", is_flag=True, help="Show the trace of every packet, not only of failing tests.")
 @click.option(
     "--trace", "form", type=click.Choice(["text", "json", "log"]), default="text", show_default=True,
-    help="How that is told; log is as simple_switch's.",
+    help="Format of traces; log has simple_switch's lines.",
 )  # fmt: skip
 @click.option(
-    "--coverage", type=_FILE, metavar="FOLDER", help="What packets reached: index.html, coverage.info (lcov)."
+    "--coverage", type=_FILE, metavar="FOLDER", help="Write the coverage by packets: index.html, coverage.info (lcov)."
 )
 @click.option("--junit", "junit_file", type=_FILE, metavar="FILE.xml", help="Results in JUnit's format.")
 @click.option(

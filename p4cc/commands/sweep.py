@@ -19,16 +19,16 @@ from p4switch import processes
 @click.argument("sweep_file", metavar="SWEEP")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder to write; must not exist. Default: runs/SWEEP.")
 @where_options("one a core")
-@click.option("--dry-run", is_flag=True, help="Tell what would be run, and what it would take; run nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the runs and their predicted cost, and run nothing.")
 @click.option(
     "--reuse",
     multiple=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="FOLDER",
-    help="Take runs of the same inputs from there.",
+    help="Take runs of the same inputs from this folder.",
 )
 @resume_option
-@click.option("--strict", is_flag=True, help="Fail where flows are not done at the end.")
+@click.option("--strict", is_flag=True, help="Exit with status 1 if flows did not finish.")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key, for example seeds=[1,2].")
 @debug_option
 def command(

@@ -35,7 +35,7 @@ def _until(text: str) -> tuple[int | None, float]:
 @include_option
 @define_option
 @arch_option
-@click.option("-o", "out", required=True, type=_PATH, metavar="FOLDER", help="Where to write the tests.")
+@click.option("-o", "out", required=True, type=_PATH, metavar="FOLDER", help="Folder for the tests.")
 @click.option(
     "--until",
     default="coverage",
@@ -43,8 +43,8 @@ def _until(text: str) -> tuple[int | None, float]:
     metavar="coverage|N|SECONDSs",
     help="All statements covered, or N tests (both 60 s at most); or so many seconds for coverage.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of what nothing decides.")
-@click.option("--assume", multiple=True, metavar="CONDITION", help="Of packets: 'ipv4.protocol == 6'; repeatable.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search.")
+@click.option("--assume", multiple=True, metavar="CONDITION", help="Restrict packets: 'ipv4.protocol == 6'; repeatable.")
 def command(
     program: Path,
     include: tuple[Path, ...],

@@ -300,8 +300,9 @@ class ControlTypeDecl(TypeDeclaration):
 
 @dataclass(eq=False, repr=False, slots=True)
 class ParserDecl(TypeDeclaration):
-    """`locals` are VarDecl, ConstDecl, Instantiation and ValueSetDecl. `start` is the state of that name.
+    """Parser with its states; `start` is the state of that name.
 
+    `locals` are VarDecl, ConstDecl, Instantiation and ValueSetDecl.
     `accept` and `reject` are not among `states`: a transition to them goes to ACCEPT or REJECT.
     """
 
@@ -318,7 +319,7 @@ class ParserDecl(TypeDeclaration):
 
 @dataclass(eq=False, repr=False, slots=True)
 class ControlDecl(TypeDeclaration):
-    """`locals` are ConstDecl, VarDecl, Instantiation, ActionDecl and TableDecl, in source order."""
+    """Control; `locals` are ConstDecl, VarDecl, Instantiation, ActionDecl and TableDecl, in source order."""
 
     params: list[Parameter]
     ctor_params: list[Parameter]
@@ -340,7 +341,7 @@ class ValueSetDecl(Declaration):
 
 @dataclass(eq=False, repr=False, slots=True)
 class ParserState(Declaration):
-    """`transition` is None where the source has none: that means `reject`."""
+    """State of a parser; `transition` is None if the source has none, which means `reject`."""
 
     statements: list[Statement]
     transition: Transition | Select | None
@@ -424,10 +425,12 @@ class TableProperty(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class TableDecl(Declaration):
-    """`actions`: as listed. `default_action` None means NoAction. `keys` is empty for a table without key.
+    """Table with its properties.
 
-    `entries` is None where there is no such property; `const_entries` says it is constant. `properties` holds the rest
-    by name: size, implementation, counters, meters, support_timeout, largest_priority_wins, priority_delta ...
+    `actions` are in the order of the source. `default_action` None means NoAction. `keys` is empty for a table without
+    key. `entries` is None if there is no such property; `const_entries` says whether it is constant.
+    `properties` holds the rest by name: size, implementation, counters, meters, support_timeout,
+    largest_priority_wins, priority_delta ...
     """
 
     keys: list[TableKey]
@@ -545,7 +548,7 @@ class Expr(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class IntLiteral(Expr):
-    """`base` is the one it was written in, `prefix` the type before it (`8w5`).
+    """Integer literal; `base` is that of its text, and `prefix` the type before it (`8w5`).
 
     After checking, `value` is within the range of its type.
     """
@@ -636,7 +639,7 @@ class WidthSlice(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Unary(Expr):
-    """`op` is one of `! ~ - +` (`+` is gone after checking)."""
+    """Unary expression; `op` is one of `! ~ - +` (no `+` remains after checking)."""
 
     op: str
     operand: Expr
@@ -644,9 +647,9 @@ class Unary(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Binary(Expr):
-    """`op` is one of `+ - * / % |+| |-| & | ^ << >> ++ == != < <= > >= && ||`.
+    """Binary expression; `op` is one of `+ - * / % |+| |-| & | ^ << >> ++ == != < <= > >= && ||`.
 
-    Both operands have the same type, but for shifts and `++`.
+    Both operands have the same type, except those of shifts and of `++`.
     """
 
     op: str
@@ -724,7 +727,7 @@ class DefaultInit(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class DontCare(Expr):
-    """`_`: as a keyset, or as an argument for an `out` parameter that is not wanted."""
+    """Placeholder `_`, as a keyset or as an argument for an unused `out` parameter."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -758,7 +761,7 @@ class TypeExpr(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class SimpleTypeExpr(TypeExpr):
-    """`bool`, `int` (no width), `string`, `error`, `void`, `match_kind`, `_`."""
+    """Type without parameters: `bool`, `int` (no width), `string`, `error`, `void`, `match_kind`, `_`."""
 
     name: str
 

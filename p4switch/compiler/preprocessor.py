@@ -43,7 +43,7 @@ _INCLUDE = re.compile(r'\s*(?:"([^"]+)"|<([^>]+)>)\s*$')
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """`params` is None for object-like macros; `body` is tokens, whitespace included."""
+    """Macro; `params` is None for object-like macros, and `body` has its tokens, whitespace included."""
 
     name: str
     params: tuple[str, ...] | None

@@ -50,7 +50,7 @@ class Varbit(Type):
 
 @dataclass(frozen=True, slots=True)
 class InfInt(Type):
-    """`int`: compile-time integers without a width."""
+    """Type `int` of compile-time integers without a width."""
 
     def __str__(self) -> str:
         return "int"

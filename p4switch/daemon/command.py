@@ -74,7 +74,7 @@ class _PortOrAddress(_Address):
               help="Link rates, delays, queue limits, PFC.")
 @click.option("--changes", type=click.Path(path_type=Path), metavar="FILE.json",
               help="Links that fail or change their rate; read at SIGHUP.")
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of the program's random numbers.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the program's random numbers.")
 @click.option("--stats", type=click.Path(path_type=Path),
               help="Counters of every port, as JSON: written at SIGUSR1 and at the end.")
 @click.option(
@@ -101,7 +101,7 @@ class _PortOrAddress(_Address):
 @click.option("--log-level", "-L", default="info", metavar="LEVEL",
               help="trace (what happens to each packet), debug, info, warn, error or off.")
 @click.option("--trace-file", type=click.Path(path_type=Path), metavar="FILE",
-              help="What happens to each packet, as a JSON object a line.")
+              help="Trace of each packet, with a JSON object on each line.")
 @click.option("--log-flush", is_flag=True, help="Accepted; logs are always flushed.")
 @click.option("--dump-packet-data", type=click.IntRange(0), help="Accepted and ignored.")
 @click.option("--thrift-port", type=int, help="Accepted and ignored: there is no Thrift server.")

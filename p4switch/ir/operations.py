@@ -292,7 +292,7 @@ class FillHeader(CompositeOperation):
 
 @dataclass(slots=True, eq=False)
 class Invalidate(CompositeOperation):
-    """`setInvalid`: a header becomes invalid and, where it is a member of a union, the `others` with it."""
+    """Operation that makes a header invalid and, if it is a member of a union, the `others` with it."""
 
     header: HeaderRef = field(metadata=VALIDITY)
     others: list[HeaderRef] = field(metadata=VALIDITIES)

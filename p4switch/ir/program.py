@@ -139,7 +139,10 @@ class ActionCall:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """`keys`: one value for each key: an int, (value, mask), (low, high) for range, or None for don't care."""
+    """Entry of a table.
+
+    `keys` has one value for each key: an int, (value, mask), (low, high) for range, or None for don't care.
+    """
 
     keys: list[Any]
     call: ActionCall
@@ -237,7 +240,7 @@ class ExternInstance:
 
 @dataclass(slots=True, eq=False)
 class Calculation:
-    """`inputs` are FieldRef, Const or HeaderRef."""
+    """Checksum or hash over `inputs`, which are FieldRef, Const or HeaderRef."""
 
     name: str
     algorithm: str
@@ -267,7 +270,10 @@ class FieldList:
 
 @dataclass(slots=True, eq=False)
 class Pipeline:
-    """`nodes`: in a program for a target, its blocks. Each has a name, and applies a table or tests a condition."""
+    """Pipeline that begins at the block `start`.
+
+    In a program for a target, `nodes` are its blocks. Each has a name, and applies a table or tests a condition.
+    """
 
     name: str
     start: Block
@@ -282,7 +288,7 @@ class Pipeline:
 
 @dataclass(slots=True, eq=False)
 class Parser:
-    """`states`: in a program for a target, its blocks, each with a name."""
+    """Parser that begins at the block `start`; in a program for a target, `states` are its blocks, each with a name."""
 
     name: str
     start: Block

@@ -1,4 +1,4 @@
-"""What follows a block in a proof, with the condition of each successor."""
+"""Successors of a block in a proof, with the condition of each successor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows a block: execution of terminators by a `Machine`."""
+"""Transitions after a block: execution of terminators by a `Machine`."""
 
 from __future__ import annotations
 

@@ -107,7 +107,10 @@ class PipelineLeft(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableApplied(Event):
-    """`entry` is the handle of the entry that matched, None for a miss; `priority` of tables that have some."""
+    """Lookup in a table.
+
+    `entry` is the handle of the entry that matched, or None for a miss. `priority` is set for tables with priorities.
+    """
 
     table: str
     key: tuple[KeyValue, ...]

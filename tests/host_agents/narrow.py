@@ -1,4 +1,4 @@
-"""What tests take out of hosts, as the type that they expect, and what they put into them."""
+"""Values that tests take out of hosts, as the type that they expect, and put into them."""
 
 from __future__ import annotations
 

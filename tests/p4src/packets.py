@@ -63,7 +63,7 @@ def mac(address: str) -> str:
 
 
 class _Options(TypedDict, total=False):
-    """What `Flow.frame` may be told of a data packet."""
+    """Keyword arguments of `Flow.frame` for a data packet."""
 
     payload: bytes
     ecn: int

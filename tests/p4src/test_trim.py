@@ -371,7 +371,7 @@ def by_traffic_manager(data: int = 10, headers: int = 10, **others: object) -> d
 
 
 def test_what_the_traffic_manager_trims_is_cut_and_marked() -> None:
-    """Of a burst of 15, one leaves at once, ten wait, and four are trimmed."""
+    """Check that one packet of a burst of 15 leaves at once, ten wait, and four are trimmed."""
     rig = QueueRig("trim", by_traffic_manager())
     frames = burst(15)
     rig.inject(frames)
@@ -442,7 +442,7 @@ def test_what_the_traffic_manager_trims_on_a_port_to_a_host_may_be_told_apart() 
 
 @pytest.mark.parametrize("flows", [2, 5])
 def test_the_coin_trims_flows_in_step_alike(flows: int) -> None:
-    """Of `flows` packets a step one finds room; which of the others takes the last place is up to coins.
+    """Check that one of `flows` packets a step finds room, and that coins decide which other takes the last place.
 
     The packet that wins the last coin of a step is that of the last flow in half of the steps, the one before in a
     quarter, and so on: no flow is left without.

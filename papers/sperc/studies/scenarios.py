@@ -220,7 +220,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 @click.option("--count", default=300, show_default=True, help="Networks of each kind and range of weights.")
 @click.option("--first", default=0, show_default=True, help="Seed of the first.")
 @click.option("--network", "networks", multiple=True, type=click.Choice(NETWORKS), default=NETWORKS, show_default=True)
-@click.option("--tolerance", default=2**-12, show_default=True, help="Of comparisons: a part of the link.")
+@click.option("--tolerance", default=2**-12, show_default=True, help="Tolerance, as a share of the link.")
 @click.option("--digits", default=20, show_default=True, help="Significant binary digits of b.")
 @click.option("--round-rtts", default=1.5, show_default=True, help="Length of the program's rounds, in periods.")
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write a row for each network.")

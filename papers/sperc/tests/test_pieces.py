@@ -1,4 +1,4 @@
-"""What is counted of flows that an attack breaks up."""
+"""Counts of flows that an attack breaks up."""
 
 from __future__ import annotations
 

@@ -346,6 +346,6 @@ def test_a_dry_run_has_the_memory_with_and_without_what_waits(cc: str) -> None:
 
 
 def test_memory_of_many_to_one_traffic_is_foreseen() -> None:
-    """Of 128 flows of 64 MB into one link, 4.6 GB were used."""
+    """Check 128 flows of 64 MB into one link, which used 4.6 GB."""
     memory_bytes = expected(many_to_one("dcqcn", 128, 64_000_000)).memory_bytes
     assert 4.6e9 / 1.2 < memory_bytes < 4.6e9 * 1.2

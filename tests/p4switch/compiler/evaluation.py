@@ -126,7 +126,7 @@ Condition: TypeAlias = "Comparison | Lists | Logic | Not"
 
 @dataclass(frozen=True)
 class Assign:
-    """`op` is that of a compound assignment, or empty; with `bits`, to those of the place."""
+    """Assignment to a place, or to its `bits`; `op` is that of a compound assignment, or empty."""
 
     place: Expr
     op: str

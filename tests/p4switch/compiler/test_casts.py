@@ -1,4 +1,4 @@
-"""What the checker records about the tree, which it leaves as it is, and what `casts` makes of it."""
+"""Types that the checker records about the unchanged tree, and casts that `casts` adds to it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Digest(ir.ExternOperation):
-    """`fields`: the id of the learn list, whose fields are read at the end of ingress."""
+    """Message to the control plane with the fields of the learn list `fields`, as they are at the end of ingress."""
 
     receiver: ir.Expr = field(metadata=ir.READ)
     fields: int = field(metadata=ir.number(ir.ENUM_TYPE))
