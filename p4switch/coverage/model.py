@@ -19,7 +19,7 @@ from p4switch.regular_file import read_regular
 KINDS = ("state", "transition", "hit", "miss", "action", "entry", "branch", "statement")
 """Kinds of items, in the order of reports."""
 
-_KIND_OF = {"extract": "statement", "checksum": "statement"}
+_KIND_OF = {"extract": "statement", "checksum": "statement", "checksum update": "statement"}
 _EXCLUDED = re.compile(r"LCOV_EXCL_(LINE|BR_LINE|START|STOP)")
 _MOST_BYTES = 64 << 20
 _BRANCHES = ("branch", "transition")

@@ -236,7 +236,8 @@ class Generator:
     def _checksum(self, em: Emitter, checksum: ir.Checksum) -> None:
         x = Expressions(self.program, em)
         calculation = self.program.calculation(checksum.calculation.name)
-        place, source = x.place(checksum.target), self.program.place(checksum.span)
+        target, source = checksum.target, self.program.place(checksum.span)
+        place = x.place(target)
         if place.width > 64:
             raise ProgramError(f"checksum {checksum.name} goes to a field of over 64 bits")
         with em.block():
@@ -247,7 +248,7 @@ class Generator:
                 return
             with em.when(condition) if condition != "1" else em.block():
                 place.store(em, em.temp("uint64_t", f"{calculation}(sw, p)"))
-                point = self.program.points.add("statement", "update_checksum", source, "update_checksum")
+                point = self.program.points.add("checksum update", f"{target.header}.{target.name}", source)
                 em.note(f"PASS({point})")
                 em.note(f"CHANGES(P4_TRACE_STATEMENT, {point})")
 

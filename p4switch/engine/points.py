@@ -11,8 +11,8 @@ from typing import Literal
 from p4switch.ir.places import Place
 
 Kind = Literal[
-    "state", "transition", "extract", "statement", "branch", "checksum", "table", "hit", "miss", "action", "entry",
-    "register", "counter", "meter", "extern",
+    "state", "transition", "extract", "statement", "branch", "checksum", "checksum update", "table", "hit", "miss",
+    "action", "entry", "register", "counter", "meter", "extern",
 ]
 
 
@@ -20,9 +20,9 @@ Kind = Literal[
 class Point:
     """Place of a program.
 
-    `name` is that of the state, table, register and so on; for a transition it is the state that it leaves. `detail` is
-    the target of a transition, the direction of a branch ("true", "false"), the action that a table runs, the operation
-    of a statement, or the number of an entry.
+    `name` is that of the state, table, register, field of a checksum and so on; for a transition it is the state that
+    it leaves. `detail` is the target of a transition, the direction of a branch ("true", "false"), the action that a
+    table runs, the operation of a statement, or the number of an entry.
     """
 
     number: int

@@ -96,6 +96,13 @@ class ChecksumVerified(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChecksumUpdated(Event):
+    text: str
+    field: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineEntered(Event):
     pipeline: str
 

@@ -42,8 +42,6 @@ def _transition(e: ev.Transition) -> list[str]:
 
 
 def _statement(e: ev.StatementRun) -> list[str]:
-    if e.operation == "update_checksum":
-        return [f"Updating checksum: {c.name} = {_digits(c.now or 0, c.width)}" for c in e.changes]
     wrote = [f"  {c.name}: {_value(c.before, c.width)} -> {_value(c.now, c.width)}" for c in e.changes]
     return [_at(e) + f"Primitive {e.text or e.operation}", *wrote]
 
@@ -69,6 +67,7 @@ _LINES: dict[type[ev.Event], Callable[[Any], list[str]]] = {
     ev.Transition: _transition,
     ev.ParserFailed: lambda e: [f"Parser '{e.parser}': error {e.error}"],
     ev.ChecksumVerified: lambda e: [f"Verifying checksum '{e.field}': {str(e.right).lower()}"],
+    ev.ChecksumUpdated: lambda e: [f"Updating checksum: {c.name} = {_digits(c.now or 0, c.width)}" for c in e.changes],
     ev.PipelineEntered: lambda e: [f"Pipeline '{e.pipeline}': start"],
     ev.PipelineLeft: lambda e: [f"Pipeline '{e.pipeline}': end"],
     ev.TableApplied: _table,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from typing import Any, get_args, get_type_hints
 
@@ -50,9 +50,9 @@ def _action(e: ev.ActionRun) -> list[_Part]:
     return [f"  action{member} ", (e.action, "cyan"), f"({_values(e.arguments)})"]
 
 
-def _statement(e: ev.StatementRun) -> list[_Part]:
-    parts: list[_Part] = ["    ", (e.text or e.operation, "dim" if not e.changes else "")]
-    for i, change in enumerate(e.changes):
+def _statement(text: str, changes: Sequence[ev.Change]) -> list[_Part]:
+    parts: list[_Part] = ["    ", (text, "dim" if not changes else "")]
+    for i, change in enumerate(changes):
         parts += ["   " if not i else ", ", *_changed(change)]
     return parts
 
@@ -73,11 +73,12 @@ _LINES: dict[type[ev.Event], Callable[[Any], list[_Part]]] = {
     ev.ChecksumVerified: lambda e: [
         f"  checksum {e.field} ", ("is right", "green") if e.right else ("is wrong", "bold red"),
     ],
+    ev.ChecksumUpdated: lambda e: _statement(e.text or f"update of {e.field}", e.changes),
     ev.PipelineEntered: lambda e: [(f" {e.pipeline}", "bold")],
     ev.PipelineLeft: lambda e: [(f" end of {e.pipeline}", "dim")],
     ev.TableApplied: _table,
     ev.ActionRun: _action,
-    ev.StatementRun: _statement,
+    ev.StatementRun: lambda e: _statement(e.text or e.operation, e.changes),
     ev.ConditionTested: lambda e: [
         f"  if {e.text}: ", ("true", "green") if e.outcome else ("false", "magenta"),
     ],

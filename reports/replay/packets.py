@@ -129,7 +129,7 @@ class _Follower:
         elif kind == "ActionRun":
             table = self._tables.pop(node, {"table": event["table"], "key": [], "entry": None})
             yield f"{_short(table['table'])}: {_lookup(table)}{_action(event)}"
-        elif kind == "StatementRun" and event["changes"]:
+        elif kind in ("StatementRun", "ChecksumUpdated") and event["changes"]:
             yield "  " + ", ".join(map(_change, event["changes"]))
         elif kind == "ChecksumVerified" and not event["right"]:
             yield f"checksum {_short(event['field'])} is wrong"

@@ -14,7 +14,7 @@ from p4switch.trace import events, from_json_line
 PROGRAM = """
 #include <core.p4>
 #include <v1model.p4>
-header h_t { bit<8> todo; bit<8> round; }
+header h_t { bit<8> todo; bit<8> round; bit<16> sum; }
 struct headers { h_t h; }
 struct learned_t { bit<8> todo; bit<9> port; }
 struct meta { @field_list(1) bit<8> round; learned_t learned; }
@@ -52,7 +52,9 @@ control E(inout headers hdr, inout meta m, inout standard_metadata_t s) {
         if (hdr.h.todo == 8 && s.instance_type == 0) { clone(CloneType.E2E, 7); }
     }
 }
-control C(inout headers hdr, inout meta m) { apply {} }
+control C(inout headers hdr, inout meta m) {
+    apply { update_checksum(hdr.h.todo == 9, { hdr.h.todo }, hdr.h.sum, HashAlgorithm.csum16); }
+}
 control D(packet_out p, in headers hdr) { apply { p.emit(hdr.h); } }
 V1Switch(P(), V(), I(), E(), C(), D()) main;
 """
@@ -161,8 +163,17 @@ def test_a_recirculated_packet(switch: p4cc.Switch) -> None:
     assert sent[0].frame[:2] == bytes([7, 1])
 
 
+def test_an_updated_checksum(switch: p4cc.Switch) -> None:
+    sent = send(switch, 9)
+    event = only(sent, events.ChecksumUpdated, "update_checksum")
+    assert isinstance(event, events.ChecksumUpdated)
+    assert (event.field, [change.now for change in event.changes]) == ("hdr.h.sum", [0xF6FF])
+    assert "Updating checksum: hdr.h.sum = f6ff" in sent.trace.log()
+    assert send(switch, 6).trace.of(events.ChecksumUpdated) == []
+
+
 def test_every_event_is_written_in_each_form(switch: p4cc.Switch) -> None:
-    for todo in range(1, 9):
+    for todo in range(1, 10):
         trace = send(switch, todo).trace
         assert len(trace.text().splitlines()) == len(trace)
         lines = [json.loads(line) for line in trace.json_lines().splitlines()]
