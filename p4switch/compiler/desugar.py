@@ -9,13 +9,39 @@ from __future__ import annotations
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import Reporter
+from p4switch.compiler.facts import Binding, Facts
 
 
 def desugar(program: ast.Program, _: Reporter) -> None:
     """Write out the short forms in a checked program."""
-    for declaration in program.declarations:
-        if isinstance(declaration, ast.ParserDecl | ast.ControlDecl):
-            _Container(program, declaration).write_out()
+    facts = program.facts
+    for node, keysets in facts.keysets.items():
+        node.keysets = keysets
+    containers = [d for d in program.declarations if isinstance(d, ast.ParserDecl | ast.ControlDecl)]
+    for container in containers:
+        for state in container.states if isinstance(container, ast.ParserDecl) else ():
+            state.transition = _transition(state.transition, facts)
+    if any(_applied(binding, facts) for binding in facts.bindings.values()):
+        for container in containers:
+            _Container(program, container).declare_instances()
+
+
+def _transition(transition: ast.Transition | ast.Select | None, facts: Facts) -> ast.Transition | ast.Select | None:
+    if not isinstance(transition, ast.Select) or transition.keys:
+        return transition
+    first = transition.cases[0]
+    result = ast.Transition(transition.pos, first.state)
+    facts.states[result] = facts.states[first]
+    return result
+
+
+def _applied(binding: Binding, facts: Facts) -> types.Parser | types.Control | None:
+    """Return the parser or control whose name is what a call applies."""
+    if binding.receiver is not None:
+        receiver = facts.types[binding.receiver]
+        if isinstance(receiver, types.Meta) and isinstance(receiver.type, types.Parser | types.Control):
+            return receiver.type
+    return None
 
 
 class _Container:
@@ -25,33 +51,18 @@ class _Container:
         self._facts = program.facts
         self._declaration = declaration
 
-    def write_out(self) -> None:
+    def declare_instances(self) -> None:
+        """Declare the instances of calls on names, in the order of the text."""
         waiting: list[ast.Node] = [self._declaration]
         while waiting:
             node = waiting.pop()
-            if isinstance(node, ast.SelectCase | ast.TableEntry):
-                node.keysets = self._facts.keysets[node]
-            elif isinstance(node, ast.ParserState):
-                node.transition = self._transition(node.transition)
-            elif isinstance(node, ast.Call):
-                self._call(node)
+            if isinstance(node, ast.Call):
+                binding = self._facts.bindings[node]
+                applied = _applied(binding, self._facts)
+                if applied is not None:
+                    assert binding.receiver is not None
+                    binding.receiver = self._instance(binding.receiver.pos, applied)
             waiting += reversed(ast.parts(node))
-
-    def _transition(self, transition: ast.Transition | ast.Select | None) -> ast.Transition | ast.Select | None:
-        if not isinstance(transition, ast.Select) or transition.keys:
-            return transition
-        first = transition.cases[0]
-        result = ast.Transition(transition.pos, first.state)
-        self._facts.states[result] = self._facts.states[first]
-        return result
-
-    def _call(self, call: ast.Call) -> None:
-        binding = self._facts.bindings[call]
-        if binding.receiver is None:
-            return
-        applied = self._facts.types[binding.receiver]
-        if isinstance(applied, types.Meta) and isinstance(applied.type, types.Parser | types.Control):
-            binding.receiver = self._instance(binding.receiver.pos, applied.type)
 
     def _instance(self, pos: int, t: types.Parser | types.Control) -> ast.Name:
         """Declare an instance of type `t`; return its name, used at `pos`."""
