@@ -15,7 +15,7 @@ typedef struct {
 
 /* --- errors and arguments -------------------------------------------------------------------------------------------- */
 
-static PyObject *raise_status(switch_object *self, int status)
+static PyObject *raise_status(const switch_object *self, int status)
 {
     if (status == P4_MEMORY)
         return PyErr_NoMemory();
@@ -61,61 +61,118 @@ static int to_u64(PyObject *object, void *result)
     return 0;
 }
 
-static int to_bytes(PyObject *object, p4_bytes *result)
+static int to_bytes(PyObject *object, void *result)
 {
     char *data;
     Py_ssize_t len;
     if (PyBytes_AsStringAndSize(object, &data, &len) < 0)
         return 0;
-    *result = (p4_bytes){(const uint8_t *)data, (size_t)len};
+    *(p4_bytes *)result = (p4_bytes){(const uint8_t *)data, (size_t)len};
     return 1;
 }
 
-/* Values of an action; `args` keeps the bytes objects alive. */
+/* A table, profile, counter or the like, which an argument names. */
 typedef struct {
-    p4_aim aim;
-    p4_bytes *values;
-    PyObject *args;
-} aim_holder;
+    const switch_object *self;
+    int (*find)(p4_switch *sw, const char *name);
+    const char *name;
+    uint32_t at;
+} named;
 
-static void aim_release(aim_holder *h)
+static int to_named(PyObject *object, void *result)
 {
-    PyMem_Free(h->values);
-    Py_XDECREF(h->args);
-    h->values = NULL;
-    h->args = NULL;
-}
-
-static int aim_args(PyObject *args, aim_holder *h)
-{
-    h->args = PySequence_Fast(args, "expected a sequence of action arguments");
-    if (!h->args)
-        return 0;
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(h->args);
-    h->values = PyMem_Calloc((size_t)n + 1, sizeof *h->values);
-    if (!h->values) {
-        PyErr_NoMemory();
+    named *n = result;
+    Py_ssize_t len;
+    n->name = PyUnicode_Check(object) ? PyUnicode_AsUTF8AndSize(object, &len) : NULL;
+    if (!n->name || strlen(n->name) != (size_t)len) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(n->name ? PyExc_ValueError : PyExc_TypeError, "expected a name");
         return 0;
     }
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (!to_bytes(PySequence_Fast_GET_ITEM(h->args, i), &h->values[i]))
-            return 0;
-    h->aim.kind = P4_TO_ACTION;
-    h->aim.args = h->values;
-    h->aim.n_args = (size_t)n;
-    return 1;
+    int at = n->find(n->self->sw, n->name);
+    if (at < 0)
+        raise_status(n->self, at);
+    n->at = (uint32_t)at;
+    return at >= 0;
+}
+
+/* A sequence, each of whose items `convert` writes to an element of `size` bytes. `sequence` keeps alive what they
+ * refer to. */
+typedef struct {
+    int (*convert)(PyObject *object, void *item);
+    size_t size;
+    const char *expected;
+    void *items;
+    size_t n;
+    PyObject *sequence;
+} elements;
+
+static void elements_release(elements *e)
+{
+    PyMem_Free(e->items);
+    e->items = NULL;
+    Py_CLEAR(e->sequence);
+}
+
+/* NULL: the arguments after this one were wrong. */
+static int to_elements(PyObject *object, void *result)
+{
+    elements *e = result;
+    if (!object) {
+        elements_release(e);
+        return 1;
+    }
+    e->items = NULL;
+    e->sequence = PySequence_Fast(object, e->expected);
+    if (!e->sequence)
+        return 0;
+    e->n = (size_t)PySequence_Fast_GET_SIZE(e->sequence);
+    e->items = PyMem_Calloc(e->n + 1, e->size);
+    if (!e->items)
+        PyErr_NoMemory();
+    for (size_t i = 0; e->items && i < e->n; i++)
+        if (!e->convert(PySequence_Fast_GET_ITEM(e->sequence, (Py_ssize_t)i), (char *)e->items + i * e->size))
+            elements_release(e);
+    if (e->items)
+        return Py_CLEANUP_SUPPORTED;
+    elements_release(e);
+    return 0;
+}
+
+/* An action with its arguments, or a member or group. */
+typedef struct {
+    p4_aim aim;
+    elements args;
+} aim_holder;
+
+static void aim_release(aim_holder *h) { elements_release(&h->args); }
+
+/* The arguments of an action, whose name is still to be set. */
+static int to_aim_of_args(PyObject *args, void *result)
+{
+    aim_holder *h = result;
+    if (args)
+        *h = (aim_holder){.args = {to_bytes, sizeof(p4_bytes), "expected a sequence of action arguments"}};
+    int done = to_elements(args, &h->args);
+    h->aim = (p4_aim){.kind = P4_TO_ACTION, .args = h->args.items, .n_args = h->args.n};
+    return done;
 }
 
 /* ("action", name, args), ("member", handle) or ("group", handle). */
-static int aim_parse(PyObject *target, aim_holder *h)
+static int to_aim(PyObject *target, void *result)
 {
+    aim_holder *h = result;
     const char *kind = NULL;
-    memset(h, 0, sizeof *h);
+    if (!target)
+        return to_aim_of_args(NULL, h);
+    *h = (aim_holder){.aim = {.kind = P4_TO_MEMBER}};
     if (PyTuple_Check(target) && PyTuple_GET_SIZE(target) >= 1)
         kind = PyUnicode_AsUTF8(PyTuple_GET_ITEM(target, 0));
     if (kind && !strcmp(kind, "action") && PyTuple_GET_SIZE(target) == 3) {
-        h->aim.action = PyUnicode_AsUTF8(PyTuple_GET_ITEM(target, 1));
-        return h->aim.action && aim_args(PyTuple_GET_ITEM(target, 2), h);
+        const char *action = PyUnicode_AsUTF8(PyTuple_GET_ITEM(target, 1));
+        int done = action ? to_aim_of_args(PyTuple_GET_ITEM(target, 2), h) : 0;
+        h->aim.action = action;
+        return done;
     }
     if (kind && (!strcmp(kind, "member") || !strcmp(kind, "group")) && PyTuple_GET_SIZE(target) == 2) {
         h->aim.kind = *kind == 'm' ? P4_TO_MEMBER : P4_TO_GROUP;
@@ -128,8 +185,9 @@ static int aim_parse(PyObject *target, aim_holder *h)
 }
 
 /* One (a, b) of a key field; the tuple keeps the bytes alive. */
-static int match_parse(PyObject *pair, p4_match *m)
+static int to_match(PyObject *pair, void *result)
 {
+    p4_match *m = result;
     *m = (p4_match){{NULL, 0}, {NULL, 0}, -1};
     if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2) {
         PyErr_SetString(PyExc_ValueError, "expected a pair for each key field");
@@ -151,137 +209,84 @@ static int match_parse(PyObject *pair, p4_match *m)
     return to_bytes(b, &m->mask);
 }
 
-/* A key; *sequence keeps the pairs alive and is the caller's to release. NULL with an exception set. */
-static p4_match *key_parse(PyObject *key, PyObject **sequence, Py_ssize_t *n)
-{
-    *sequence = PySequence_Fast(key, "expected a sequence of key fields");
-    if (!*sequence)
-        return NULL;
-    *n = PySequence_Fast_GET_SIZE(*sequence);
-    p4_match *matches = PyMem_Calloc((size_t)*n + 1, sizeof *matches);
-    if (!matches)
-        PyErr_NoMemory();
-    for (Py_ssize_t i = 0; matches && i < *n; i++) {
-        if (!match_parse(PySequence_Fast_GET_ITEM(*sequence, i), &matches[i])) {
-            PyMem_Free(matches);
-            matches = NULL;
-        }
-    }
-    if (!matches)
-        Py_CLEAR(*sequence);
-    return matches;
-}
-
 #define METHOD(name) static PyObject *name(switch_object *self, PyObject *args, PyObject *kwargs)
+/* Returns NULL from a method whose arguments are wrong; `names` is its array of their names. */
+#define ARGUMENTS(format, ...)                                                                                        \
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, names, __VA_ARGS__))                                       \
+        return NULL
 
 /* --- tables ------------------------------------------------------------------------------------------------------------ */
 
 METHOD(table_add)
 {
-    const char *table;
-    PyObject *key, *target, *sequence;
-    int priority;
     static char *names[] = {"table", "key", "priority", "target", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sOiO", names, &table, &key, &priority, &target))
-        return NULL;
-    int t = p4_find_table(self->sw, table);
-    if (t < 0)
-        return raise_status(self, t);
-    Py_ssize_t n;
-    p4_match *matches = key_parse(key, &sequence, &n);
-    if (!matches)
-        return NULL;
-    aim_holder aim;
-    PyObject *result = NULL;
-    if (aim_parse(target, &aim)) {
-        uint32_t handle = 0;
-        int status = p4_table_add(self->sw, (uint32_t)t, matches, (size_t)n, priority, &aim.aim, &handle);
-        result = handle_or_raise(self, status, handle);
-    }
-    aim_release(&aim);
-    PyMem_Free(matches);
-    Py_DECREF(sequence);
-    return result;
+    named table = {.self = self, .find = p4_find_table};
+    elements key = {to_match, sizeof(p4_match), "expected a sequence of key fields"};
+    int priority;
+    aim_holder target;
+    ARGUMENTS("O&O&iO&", to_named, &table, to_elements, &key, &priority, to_aim, &target);
+    uint32_t handle = 0;
+    int status = p4_table_add(self->sw, table.at, key.items, key.n, priority, &target.aim, &handle);
+    aim_release(&target);
+    elements_release(&key);
+    return handle_or_raise(self, status, handle);
 }
 
 METHOD(table_modify)
 {
-    const char *table;
-    PyObject *target;
-    uint32_t handle;
     static char *names[] = {"table", "handle", "target", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O", names, &table, to_u32, &handle, &target))
-        return NULL;
-    int t = p4_find_table(self->sw, table);
-    if (t < 0)
-        return raise_status(self, t);
-    aim_holder aim;
-    PyObject *result = NULL;
-    if (aim_parse(target, &aim))
-        result = none_or_raise(self, p4_table_modify(self->sw, (uint32_t)t, handle, &aim.aim));
-    aim_release(&aim);
-    return result;
+    named table = {.self = self, .find = p4_find_table};
+    uint32_t handle;
+    aim_holder target;
+    ARGUMENTS("O&O&O&", to_named, &table, to_u32, &handle, to_aim, &target);
+    int status = p4_table_modify(self->sw, table.at, handle, &target.aim);
+    aim_release(&target);
+    return none_or_raise(self, status);
 }
 
 METHOD(table_delete)
 {
-    const char *table;
-    uint32_t handle;
     static char *names[] = {"table", "handle", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &table, to_u32, &handle))
-        return NULL;
-    int t = p4_find_table(self->sw, table);
-    if (t < 0)
-        return raise_status(self, t);
-    return none_or_raise(self, p4_table_delete(self->sw, (uint32_t)t, handle));
+    named table = {.self = self, .find = p4_find_table};
+    uint32_t handle;
+    ARGUMENTS("O&O&", to_named, &table, to_u32, &handle);
+    return none_or_raise(self, p4_table_delete(self->sw, table.at, handle));
 }
 
 METHOD(table_set_default)
 {
-    const char *table;
-    PyObject *target;
     static char *names[] = {"table", "target", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO", names, &table, &target))
-        return NULL;
-    int t = p4_find_table(self->sw, table);
-    if (t < 0)
-        return raise_status(self, t);
-    if (target == Py_None)
-        return none_or_raise(self, p4_table_set_default(self->sw, (uint32_t)t, NULL));
+    named table = {.self = self, .find = p4_find_table};
+    PyObject *target;
     aim_holder aim;
-    PyObject *result = NULL;
-    if (aim_parse(target, &aim))
-        result = none_or_raise(self, p4_table_set_default(self->sw, (uint32_t)t, &aim.aim));
+    ARGUMENTS("O&O", to_named, &table, &target);
+    if (target == Py_None)
+        return none_or_raise(self, p4_table_set_default(self->sw, table.at, NULL));
+    if (!to_aim(target, &aim))
+        return NULL;
+    int status = p4_table_set_default(self->sw, table.at, &aim.aim);
     aim_release(&aim);
-    return result;
+    return none_or_raise(self, status);
 }
 
 METHOD(table_clear)
 {
-    const char *table;
     static char *names[] = {"table", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s", names, &table))
-        return NULL;
-    int t = p4_find_table(self->sw, table);
-    if (t < 0)
-        return raise_status(self, t);
-    return none_or_raise(self, p4_table_clear(self->sw, (uint32_t)t));
+    named table = {.self = self, .find = p4_find_table};
+    ARGUMENTS("O&", to_named, &table);
+    return none_or_raise(self, p4_table_clear(self->sw, table.at));
 }
 
 METHOD(table_last_hit)
 {
-    const char *table;
-    uint32_t handle;
     static char *names[] = {"table", "handle", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &table, to_u32, &handle))
-        return NULL;
-    int t = p4_find_table(self->sw, table);
-    if (t < 0)
-        return raise_status(self, t);
-    const p4_table_info *info = &self->sw->program->tables[t];
+    named table = {.self = self, .find = p4_find_table};
+    uint32_t handle;
+    ARGUMENTS("O&O&", to_named, &table, to_u32, &handle);
+    const p4_table_info *info = &self->sw->program->tables[table.at];
     if (!info->with_last_hit)
-        return PyErr_Format(PyExc_ValueError, "table %s does not support timeouts", table);
-    p4_entry *e = p4_table_entry(self->sw, (uint32_t)t, handle);
+        return PyErr_Format(PyExc_ValueError, "table %s does not support timeouts", table.name);
+    p4_entry *e = p4_table_entry(self->sw, table.at, handle);
     return e ? PyLong_FromUnsignedLongLong(*p4_entry_last_hit(info, e)) : raise_status(self, P4_INVALID);
 }
 
@@ -289,146 +294,102 @@ METHOD(table_last_hit)
 
 METHOD(member_add)
 {
-    const char *profile, *action;
-    PyObject *values;
     static char *names[] = {"profile", "action", "args", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ssO", names, &profile, &action, &values))
-        return NULL;
-    int p = p4_find_profile(self->sw, profile);
-    if (p < 0)
-        return raise_status(self, p);
-    aim_holder aim = {{P4_TO_ACTION, action, 0, NULL, 0}, NULL, NULL};
-    PyObject *result = NULL;
-    if (aim_args(values, &aim)) {
-        uint32_t handle = 0;
-        int status = p4_member_add(self->sw, (uint32_t)p, &aim.aim, &handle);
-        result = handle_or_raise(self, status, handle);
-    }
+    named profile = {.self = self, .find = p4_find_profile};
+    const char *action;
+    aim_holder aim;
+    ARGUMENTS("O&sO&", to_named, &profile, &action, to_aim_of_args, &aim);
+    aim.aim.action = action;
+    uint32_t handle = 0;
+    int status = p4_member_add(self->sw, profile.at, &aim.aim, &handle);
     aim_release(&aim);
-    return result;
+    return handle_or_raise(self, status, handle);
 }
 
 METHOD(member_modify)
 {
-    const char *profile, *action;
-    PyObject *values;
-    uint32_t member;
     static char *names[] = {"profile", "member", "action", "args", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&sO", names, &profile, to_u32, &member, &action, &values))
-        return NULL;
-    int p = p4_find_profile(self->sw, profile);
-    if (p < 0)
-        return raise_status(self, p);
-    aim_holder aim = {{P4_TO_ACTION, action, 0, NULL, 0}, NULL, NULL};
-    PyObject *result = NULL;
-    if (aim_args(values, &aim))
-        result = none_or_raise(self, p4_member_modify(self->sw, (uint32_t)p, member, &aim.aim));
+    named profile = {.self = self, .find = p4_find_profile};
+    uint32_t member;
+    const char *action;
+    aim_holder aim;
+    ARGUMENTS("O&O&sO&", to_named, &profile, to_u32, &member, &action, to_aim_of_args, &aim);
+    aim.aim.action = action;
+    int status = p4_member_modify(self->sw, profile.at, member, &aim.aim);
     aim_release(&aim);
-    return result;
+    return none_or_raise(self, status);
 }
 
 METHOD(member_delete)
 {
-    const char *profile;
-    uint32_t member;
     static char *names[] = {"profile", "member", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &profile, to_u32, &member))
-        return NULL;
-    int p = p4_find_profile(self->sw, profile);
-    if (p < 0)
-        return raise_status(self, p);
-    return none_or_raise(self, p4_member_delete(self->sw, (uint32_t)p, member));
+    named profile = {.self = self, .find = p4_find_profile};
+    uint32_t member;
+    ARGUMENTS("O&O&", to_named, &profile, to_u32, &member);
+    return none_or_raise(self, p4_member_delete(self->sw, profile.at, member));
 }
 
 METHOD(group_add)
 {
-    const char *profile;
     static char *names[] = {"profile", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s", names, &profile))
-        return NULL;
-    int p = p4_find_profile(self->sw, profile);
-    if (p < 0)
-        return raise_status(self, p);
+    named profile = {.self = self, .find = p4_find_profile};
+    ARGUMENTS("O&", to_named, &profile);
     uint32_t handle = 0;
-    int status = p4_group_add(self->sw, (uint32_t)p, &handle);
+    int status = p4_group_add(self->sw, profile.at, &handle);
     return handle_or_raise(self, status, handle);
 }
 
 METHOD(group_set)
 {
-    const char *profile;
-    uint32_t group;
-    PyObject *members;
     static char *names[] = {"profile", "group", "members", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O", names, &profile, to_u32, &group, &members))
-        return NULL;
-    int p = p4_find_profile(self->sw, profile);
-    if (p < 0)
-        return raise_status(self, p);
-    PyObject *sequence = PySequence_Fast(members, "expected a sequence of members");
-    if (!sequence)
-        return NULL;
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence);
-    uint32_t *list = PyMem_Calloc((size_t)n + 1, sizeof *list);
-    PyObject *result = list ? Py_None : PyErr_NoMemory();
-    for (Py_ssize_t i = 0; result && i < n; i++)
-        if (!to_u32(PySequence_Fast_GET_ITEM(sequence, i), &list[i]))
-            result = NULL;
-    if (result)
-        result = none_or_raise(self, p4_group_set(self->sw, (uint32_t)p, group, list, (size_t)n));
-    PyMem_Free(list);
-    Py_DECREF(sequence);
-    return result;
+    named profile = {.self = self, .find = p4_find_profile};
+    uint32_t group;
+    elements members = {to_u32, sizeof(uint32_t), "expected a sequence of members"};
+    ARGUMENTS("O&O&O&", to_named, &profile, to_u32, &group, to_elements, &members);
+    int status = p4_group_set(self->sw, profile.at, group, members.items, members.n);
+    elements_release(&members);
+    return none_or_raise(self, status);
 }
 
 METHOD(group_delete)
 {
-    const char *profile;
-    uint32_t group;
     static char *names[] = {"profile", "group", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &profile, to_u32, &group))
-        return NULL;
-    int p = p4_find_profile(self->sw, profile);
-    if (p < 0)
-        return raise_status(self, p);
-    return none_or_raise(self, p4_group_delete(self->sw, (uint32_t)p, group));
+    named profile = {.self = self, .find = p4_find_profile};
+    uint32_t group;
+    ARGUMENTS("O&O&", to_named, &profile, to_u32, &group);
+    return none_or_raise(self, p4_group_delete(self->sw, profile.at, group));
 }
 
 /* --- counters, meters, registers --------------------------------------------------------------------------------------------- */
 
-static p4_counter *find_counter(switch_object *self, const char *name, uint32_t index)
+/* A cell of `named`, of which there are `size`; otherwise an exception is set. */
+static int has_cell(const char *kind, const named *of, uint32_t size, uint32_t index)
 {
-    int c = p4_find_counter(self->sw, name);
-    if (c < 0) {
-        raise_status(self, c);
-        return NULL;
-    }
-    if (index >= self->sw->program->counters[c].size) {
-        PyErr_Format(PyExc_ValueError, "counter %s has %u cells; there is no cell %u", name,
-                     self->sw->program->counters[c].size, index);
-        return NULL;
-    }
-    return &self->sw->counters[c][index];
+    if (index >= size)
+        PyErr_Format(PyExc_ValueError, "%s %s has %u cells; there is no cell %u", kind, of->name, size, index);
+    return index < size;
 }
 
-static p4_counter *find_direct(switch_object *self, const char *table, uint32_t handle)
+static p4_counter *find_counter(const named *counter, uint32_t index)
 {
-    int t = p4_find_table(self->sw, table);
-    if (t < 0) {
-        raise_status(self, t);
-        return NULL;
-    }
-    const p4_table_info *info = &self->sw->program->tables[t];
+    const p4_switch *sw = counter->self->sw;
+    return has_cell("counter", counter, sw->program->counters[counter->at].size, index)
+               ? &sw->counters[counter->at][index]
+               : NULL;
+}
+
+static p4_counter *find_direct(const named *table, uint32_t handle)
+{
+    p4_switch *sw = table->self->sw;
+    const p4_table_info *info = &sw->program->tables[table->at];
     if (!info->with_counters) {
-        PyErr_Format(PyExc_ValueError, "table %s has no direct counter", table);
+        PyErr_Format(PyExc_ValueError, "table %s has no direct counter", table->name);
         return NULL;
     }
-    p4_entry *e = p4_table_entry(self->sw, (uint32_t)t, handle);
-    if (!e) {
-        raise_status(self, P4_INVALID);
-        return NULL;
-    }
-    return p4_entry_counter(info, e);
+    p4_entry *e = p4_table_entry(sw, table->at, handle);
+    if (!e)
+        raise_status(table->self, P4_INVALID);
+    return e ? p4_entry_counter(info, e) : NULL;
 }
 
 static PyObject *counter_value(const p4_counter *c)
@@ -436,72 +397,65 @@ static PyObject *counter_value(const p4_counter *c)
     return c ? Py_BuildValue("KK", (unsigned long long)c->packets, (unsigned long long)c->bytes) : NULL;
 }
 
+static PyObject *set_counter(p4_counter *c, p4_counter value)
+{
+    if (!c)
+        return NULL;
+    *c = value;
+    Py_RETURN_NONE;
+}
+
 METHOD(counter_read)
 {
-    const char *name;
-    uint32_t index;
     static char *names[] = {"name", "index", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &name, to_u32, &index))
-        return NULL;
-    return counter_value(find_counter(self, name, index));
+    named counter = {.self = self, .find = p4_find_counter};
+    uint32_t index;
+    ARGUMENTS("O&O&", to_named, &counter, to_u32, &index);
+    return counter_value(find_counter(&counter, index));
 }
 
 METHOD(counter_packets)
 {
-    const char *name;
-    uint32_t cells;
     static char *names[] = {"name", "cells", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &name, to_u32, &cells))
+    named counter = {.self = self, .find = p4_find_counter};
+    uint32_t cells;
+    ARGUMENTS("O&O&", to_named, &counter, to_u32, &cells);
+    if (cells && !find_counter(&counter, cells - 1))
         return NULL;
-    if (cells && !find_counter(self, name, cells - 1))
-        return NULL;
-    const p4_counter *counter = cells ? find_counter(self, name, 0) : NULL;
+    const p4_counter *first = cells ? find_counter(&counter, 0) : NULL;
     PyObject *column = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(cells * sizeof(int64_t)));
     for (uint32_t i = 0; column && i < cells; i++)
-        memcpy(PyBytes_AS_STRING(column) + i * sizeof(int64_t), &counter[i].packets, sizeof(int64_t));
+        memcpy(PyBytes_AS_STRING(column) + i * sizeof(int64_t), &first[i].packets, sizeof(int64_t));
     return column;
 }
 
 METHOD(direct_counter_read)
 {
-    const char *table;
-    uint32_t handle;
     static char *names[] = {"table", "handle", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &table, to_u32, &handle))
-        return NULL;
-    return counter_value(find_direct(self, table, handle));
+    named table = {.self = self, .find = p4_find_table};
+    uint32_t handle;
+    ARGUMENTS("O&O&", to_named, &table, to_u32, &handle);
+    return counter_value(find_direct(&table, handle));
 }
 
 METHOD(counter_write)
 {
-    const char *name;
+    static char *names[] = {"name", "index", "packets", "nbytes", NULL};
+    named counter = {.self = self, .find = p4_find_counter};
     uint32_t index;
     p4_counter value;
-    static char *names[] = {"name", "index", "packets", "nbytes", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O&O&", names, &name, to_u32, &index, to_u64, &value.packets,
-                                     to_u64, &value.bytes))
-        return NULL;
-    p4_counter *c = find_counter(self, name, index);
-    if (!c)
-        return NULL;
-    *c = value;
-    Py_RETURN_NONE;
+    ARGUMENTS("O&O&O&O&", to_named, &counter, to_u32, &index, to_u64, &value.packets, to_u64, &value.bytes);
+    return set_counter(find_counter(&counter, index), value);
 }
 
 METHOD(direct_counter_write)
 {
-    const char *table;
+    static char *names[] = {"table", "handle", "packets", "nbytes", NULL};
+    named table = {.self = self, .find = p4_find_table};
     uint32_t handle;
     p4_counter value;
-    static char *names[] = {"table", "handle", "packets", "nbytes", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O&O&", names, &table, to_u32, &handle, to_u64, &value.packets,
-                                     to_u64, &value.bytes))
-        return NULL;
-    p4_counter *c = find_direct(self, table, handle);
-    if (!c)
-        return NULL;
-    *c = value;
-    Py_RETURN_NONE;
+    ARGUMENTS("O&O&O&O&", to_named, &table, to_u32, &handle, to_u64, &value.packets, to_u64, &value.bytes);
+    return set_counter(find_direct(&table, handle), value);
 }
 
 static PyObject *set_meter(switch_object *self, p4_meter *meter, PyObject *config)
@@ -520,73 +474,56 @@ static PyObject *set_meter(switch_object *self, p4_meter *meter, PyObject *confi
 
 METHOD(meter_set)
 {
-    const char *name;
+    static char *names[] = {"name", "index", "config", NULL};
+    named meter = {.self = self, .find = p4_find_meter};
     uint32_t index;
     PyObject *config;
-    static char *names[] = {"name", "index", "config", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O", names, &name, to_u32, &index, &config))
+    ARGUMENTS("O&O&O", to_named, &meter, to_u32, &index, &config);
+    if (!has_cell("meter", &meter, self->sw->program->meters[meter.at].size, index))
         return NULL;
-    int m = p4_find_meter(self->sw, name);
-    if (m < 0)
-        return raise_status(self, m);
-    if (index >= self->sw->program->meters[m].size)
-        return PyErr_Format(PyExc_ValueError, "meter %s has %u cells; there is no cell %u", name,
-                            self->sw->program->meters[m].size, index);
-    return set_meter(self, &self->sw->meters[m][index], config);
+    return set_meter(self, &self->sw->meters[meter.at][index], config);
 }
 
 METHOD(meter_adjust)
 {
-    const char *name;
-    int adjust;
     static char *names[] = {"name", "nbytes", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "si", names, &name, &adjust))
-        return NULL;
-    int m = p4_find_meter(self->sw, name);
-    if (m < 0)
-        return raise_status(self, m);
-    self->sw->meters_more[m].adjust = adjust;
+    named meter = {.self = self, .find = p4_find_meter};
+    int adjust;
+    ARGUMENTS("O&i", to_named, &meter, &adjust);
+    self->sw->meters_more[meter.at].adjust = adjust;
     Py_RETURN_NONE;
 }
 
 METHOD(direct_meter_set)
 {
-    const char *table;
+    static char *names[] = {"table", "handle", "config", NULL};
+    named table = {.self = self, .find = p4_find_table};
     uint32_t handle;
     PyObject *given, *config;
-    static char *names[] = {"table", "handle", "config", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sOO", names, &table, &given, &config))
-        return NULL;
-    int t = p4_find_table(self->sw, table);
-    if (t < 0)
-        return raise_status(self, t);
-    int m = self->sw->program->tables[t].meter;
+    ARGUMENTS("O&OO", to_named, &table, &given, &config);
+    int m = self->sw->program->tables[table.at].meter;
     if (m < 0)
-        return PyErr_Format(PyExc_ValueError, "table %s has no direct meter", table);
+        return PyErr_Format(PyExc_ValueError, "table %s has no direct meter", table.name);
     if (given == Py_None)
         return set_meter(self, &self->sw->meters_more[m].fallback, config);
     if (!to_u32(given, &handle))
         return NULL;
-    if (!p4_table_entry(self->sw, (uint32_t)t, handle))
+    if (!p4_table_entry(self->sw, table.at, handle))
         return raise_status(self, P4_INVALID);
     return set_meter(self, &self->sw->meters[m][handle], config);
 }
 
 METHOD(register_read)
 {
-    const char *name;
-    uint32_t index;
     static char *names[] = {"name", "index", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &name, to_u32, &index))
-        return NULL;
-    int r = p4_find_register(self->sw, name);
-    if (r < 0)
-        return raise_status(self, r);
-    Py_ssize_t len = (Py_ssize_t)(self->sw->program->registers[r].width + 7) / 8;
+    named array = {.self = self, .find = p4_find_register};
+    uint32_t index;
+    ARGUMENTS("O&O&", to_named, &array, to_u32, &index);
+    Py_ssize_t len = (Py_ssize_t)(self->sw->program->registers[array.at].width + 7) / 8;
     PyObject *value = PyBytes_FromStringAndSize(NULL, len);
     if (!value)
         return NULL;
-    int status = p4_register_get(self->sw, (uint32_t)r, index, (uint8_t *)PyBytes_AS_STRING(value), (size_t)len);
+    int status = p4_register_get(self->sw, array.at, index, (uint8_t *)PyBytes_AS_STRING(value), (size_t)len);
     if (!status)
         return value;
     Py_DECREF(value);
@@ -595,62 +532,49 @@ METHOD(register_read)
 
 METHOD(register_write)
 {
-    const char *name;
-    uint32_t index;
-    PyObject *value;
-    p4_bytes bytes;
     static char *names[] = {"name", "index", "value", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O", names, &name, to_u32, &index, &value))
-        return NULL;
-    int r = p4_find_register(self->sw, name);
-    if (r < 0)
-        return raise_status(self, r);
-    if (!to_bytes(value, &bytes))
-        return NULL;
-    return none_or_raise(self, p4_register_set(self->sw, (uint32_t)r, index, bytes.data, bytes.len));
+    named array = {.self = self, .find = p4_find_register};
+    uint32_t index;
+    p4_bytes value;
+    ARGUMENTS("O&O&O&", to_named, &array, to_u32, &index, to_bytes, &value);
+    return none_or_raise(self, p4_register_set(self->sw, array.at, index, value.data, value.len));
 }
 
 /* A cell of an extern object, or NULL with an exception; *len: its bytes. */
-static uint8_t *object_cell(switch_object *self, const char *name, uint32_t index, Py_ssize_t *len)
+static uint8_t *object_cell(const named *object, uint32_t index, Py_ssize_t *len)
 {
-    int o = p4_find_object(self->sw, name);
-    uint8_t *cell = o < 0 ? NULL : p4_object_cell(self->sw, (uint32_t)o, index);
-    if (!cell) {
-        raise_status(self, P4_INVALID);
-        return NULL;
-    }
-    *len = (Py_ssize_t)self->sw->program->objects[o].stride;
+    uint8_t *cell = p4_object_cell(object->self->sw, object->at, index);
+    if (!cell)
+        raise_status(object->self, P4_INVALID);
+    *len = (Py_ssize_t)object->self->sw->program->objects[object->at].stride;
     return cell;
 }
 
 METHOD(object_read)
 {
-    const char *name;
+    static char *names[] = {"name", "index", NULL};
+    named object = {.self = self, .find = p4_find_object};
     uint32_t index;
     Py_ssize_t len;
-    static char *names[] = {"name", "index", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&", names, &name, to_u32, &index))
-        return NULL;
-    uint8_t *cell = object_cell(self, name, index, &len);
+    ARGUMENTS("O&O&", to_named, &object, to_u32, &index);
+    uint8_t *cell = object_cell(&object, index, &len);
     return cell ? PyBytes_FromStringAndSize((const char *)cell, len) : NULL;
 }
 
 METHOD(object_write)
 {
-    const char *name;
-    uint32_t index;
-    PyObject *value;
-    p4_bytes bytes;
-    Py_ssize_t len;
     static char *names[] = {"name", "index", "value", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO&O", names, &name, to_u32, &index, &value))
+    named object = {.self = self, .find = p4_find_object};
+    uint32_t index;
+    p4_bytes value;
+    Py_ssize_t len;
+    ARGUMENTS("O&O&O&", to_named, &object, to_u32, &index, to_bytes, &value);
+    uint8_t *cell = object_cell(&object, index, &len);
+    if (!cell)
         return NULL;
-    uint8_t *cell = object_cell(self, name, index, &len);
-    if (!cell || !to_bytes(value, &bytes))
-        return NULL;
-    if ((Py_ssize_t)bytes.len != len)
-        return PyErr_Format(PyExc_ValueError, "%s: expected a cell of %zd bytes, got %zu", name, len, bytes.len);
-    memcpy(cell, bytes.data, bytes.len);
+    if ((Py_ssize_t)value.len != len)
+        return PyErr_Format(PyExc_ValueError, "%s: expected a cell of %zd bytes, got %zu", object.name, len, value.len);
+    memcpy(cell, value.data, value.len);
     p4_switch_state_changed(self->sw);
     Py_RETURN_NONE;
 }
@@ -658,7 +582,7 @@ METHOD(object_write)
 /* --- replication, value sets, digests ------------------------------------------------------------------------------------------- */
 
 /* (port, instance), followed by the other members of a p4_replica in order if they are given. */
-static int to_replica(PyObject *tuple, p4_replica *r)
+static int to_replica(PyObject *tuple, void *result)
 {
     uint32_t values[7] = {0};
     Py_ssize_t n = PyTuple_Check(tuple) ? PyTuple_GET_SIZE(tuple) : 0;
@@ -674,8 +598,8 @@ static int to_replica(PyObject *tuple, p4_replica *r)
             return 0;
         }
     }
-    *r = (p4_replica){values[0], values[1], values[2], (uint16_t)values[3], (uint16_t)values[4], (uint16_t)values[5],
-                      (uint16_t)values[6]};
+    *(p4_replica *)result = (p4_replica){values[0], values[1], values[2], (uint16_t)values[3], (uint16_t)values[4],
+                                         (uint16_t)values[5], (uint16_t)values[6]};
     return 1;
 }
 
@@ -683,29 +607,20 @@ static PyObject *set_replicas(switch_object *self, p4_groups *groups, uint32_t i
 {
     if (replicas == Py_None)
         return none_or_raise(self, p4_replicas_set(self->sw, groups, id, NULL, 0, 0, 1));
-    PyObject *sequence = PySequence_Fast(replicas, "expected a sequence of (port, instance)");
-    if (!sequence)
+    elements all = {to_replica, sizeof(p4_replica), "expected a sequence of (port, instance)"};
+    if (!to_elements(replicas, &all))
         return NULL;
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence);
-    p4_replica *list = PyMem_Calloc((size_t)n + 1, sizeof *list);
-    PyObject *result = list ? Py_None : PyErr_NoMemory();
-    for (Py_ssize_t i = 0; result && i < n; i++)
-        if (!to_replica(PySequence_Fast_GET_ITEM(sequence, i), &list[i]))
-            result = NULL;
-    if (result)
-        result = none_or_raise(self, p4_replicas_set(self->sw, groups, id, list, (size_t)n, truncate, 0));
-    PyMem_Free(list);
-    Py_DECREF(sequence);
-    return result;
+    int status = p4_replicas_set(self->sw, groups, id, all.items, all.n, truncate, 0);
+    elements_release(&all);
+    return none_or_raise(self, status);
 }
 
 METHOD(multicast_set)
 {
+    static char *names[] = {"group", "replicas", NULL};
     uint32_t group;
     PyObject *replicas;
-    static char *names[] = {"group", "replicas", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O", names, to_u32, &group, &replicas))
-        return NULL;
+    ARGUMENTS("O&O", to_u32, &group, &replicas);
     if (!group)
         return PyErr_Format(PyExc_ValueError, "multicast group 0 means no multicast; expected a higher number");
     return set_replicas(self, &self->sw->multicast, group, replicas, 0);
@@ -713,11 +628,10 @@ METHOD(multicast_set)
 
 METHOD(clone_session_set)
 {
+    static char *names[] = {"session", "replicas", "truncate_bytes", NULL};
     uint32_t session, truncate = 0;
     PyObject *replicas;
-    static char *names[] = {"session", "replicas", "truncate_bytes", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&O|O&", names, to_u32, &session, &replicas, to_u32, &truncate))
-        return NULL;
+    ARGUMENTS("O&O|O&", to_u32, &session, &replicas, to_u32, &truncate);
     if (session > 0x7fff)
         return PyErr_Format(PyExc_ValueError, "clone session %u: expected a number up to 32767", session);
     return set_replicas(self, &self->sw->clones, session, replicas, truncate);
@@ -725,15 +639,11 @@ METHOD(clone_session_set)
 
 METHOD(value_set_set)
 {
-    const char *name;
-    PyObject *members;
     static char *names[] = {"name", "members", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO", names, &name, &members))
-        return NULL;
-    int v = p4_find_vset(self->sw, name);
-    if (v < 0)
-        return raise_status(self, v);
-    uint32_t n_keys = self->sw->program->vsets[v].n_keys;
+    named vset = {.self = self, .find = p4_find_vset};
+    PyObject *members;
+    ARGUMENTS("O&O", to_named, &vset, &members);
+    uint32_t n_keys = self->sw->program->vsets[vset.at].n_keys;
     PyObject *sequence = PySequence_Fast(members, "expected a sequence of members");
     if (!sequence)
         return NULL;
@@ -745,20 +655,28 @@ METHOD(value_set_set)
         PyObject *member = PySequence_Fast(PySequence_Fast_GET_ITEM(sequence, i), "expected a sequence of key fields");
         if (!member || PyList_Append(fields, member) < 0 || PySequence_Fast_GET_SIZE(member) != (Py_ssize_t)n_keys) {
             if (!PyErr_Occurred())
-                PyErr_Format(PyExc_ValueError, "value set %s: expected %u key fields", name, n_keys);
+                PyErr_Format(PyExc_ValueError, "value set %s: expected %u key fields", vset.name, n_keys);
             result = NULL;
         }
         for (uint32_t k = 0; result && k < n_keys; k++)
-            if (!match_parse(PySequence_Fast_GET_ITEM(member, k), &matches[i * n_keys + k]))
+            if (!to_match(PySequence_Fast_GET_ITEM(member, k), &matches[i * n_keys + k]))
                 result = NULL;
         Py_XDECREF(member);
     }
     if (result)
-        result = none_or_raise(self, p4_vset_set(self->sw, (uint32_t)v, matches, (size_t)n));
+        result = none_or_raise(self, p4_vset_set(self->sw, vset.at, matches, (size_t)n));
     PyMem_Free(matches);
     Py_XDECREF(fields);
     Py_DECREF(sequence);
     return result;
+}
+
+/* Appends an item to a list, and takes the item. Clears both if one of them is NULL or there is no memory. */
+static void append(PyObject **items, PyObject *item)
+{
+    if (*items && (!item || PyList_Append(*items, item) < 0))
+        Py_CLEAR(*items);
+    Py_XDECREF(item);
 }
 
 static PyObject *digests(switch_object *self, PyObject *Py_UNUSED(ignored))
@@ -766,10 +684,7 @@ static PyObject *digests(switch_object *self, PyObject *Py_UNUSED(ignored))
     PyObject *list = PyList_New(0);
     for (p4_digest *d = p4_fifo_digests(self->sw->fifo), *next; d; d = next) {
         next = d->next;
-        PyObject *item = list ? Py_BuildValue("Iy#", d->list_id, (const char *)d->data, (Py_ssize_t)d->len) : NULL;
-        if (list && (!item || PyList_Append(list, item) < 0))
-            Py_CLEAR(list);
-        Py_XDECREF(item);
+        append(&list, list ? Py_BuildValue("Iy#", d->list_id, (const char *)d->data, (Py_ssize_t)d->len) : NULL);
         free(d);
     }
     return list;
@@ -782,10 +697,7 @@ static PyObject *said(switch_object *self, PyObject *Py_UNUSED(ignored))
     for (p4_said *s = p4_fifo_said(self->sw->fifo, &lost), *next; s; s = next) {
         next = s->next;
         PyObject *text = list ? PyUnicode_DecodeUTF8(s->text, (Py_ssize_t)strlen(s->text), "replace") : NULL;
-        PyObject *item = text ? Py_BuildValue("ON", s->failed ? Py_True : Py_False, text) : NULL;
-        if (list && (!item || PyList_Append(list, item) < 0))
-            Py_CLEAR(list);
-        Py_XDECREF(item);
+        append(&list, text ? Py_BuildValue("ON", s->failed ? Py_True : Py_False, text) : NULL);
         free(s);
     }
     return list ? Py_BuildValue("NK", list, (unsigned long long)lost) : NULL;
@@ -846,49 +758,38 @@ METHOD(process)
     return list;
 }
 
+static int to_switch(PyObject *object, void *result) { return (*(p4_switch **)result = p4_switch_of(object)) != NULL; }
+
 METHOD(measure)
 {
-    uint32_t port, rounds;
-    PyObject *frames, *others = NULL;
     static char *names[] = {"port", "frames", "rounds", "others", NULL};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&OO&|O", names, to_u32, &port, &frames, to_u32, &rounds, &others))
-        return NULL;
-    PyObject *sequence = PySequence_Fast(frames, "expected a sequence of frames");
-    PyObject *more = others ? PySequence_Fast(others, "expected a sequence of switches") : PyTuple_New(0);
-    if (!sequence || !more) {
-        Py_XDECREF(sequence);
-        Py_XDECREF(more);
-        return NULL;
-    }
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence), n_more = PySequence_Fast_GET_SIZE(more);
-    p4_bytes *list = PyMem_Calloc((size_t)n + 1, sizeof *list);
-    p4_switch **switches = PyMem_Calloc((size_t)n_more + 1, sizeof *switches);
-    p4_env *outer = PyMem_Calloc((size_t)n_more + 1, sizeof *outer);
-    PyObject *result = list && switches && outer && n ? Py_None : NULL;
-    if (!result)
+    uint32_t port, rounds;
+    elements frames = {to_bytes, sizeof(p4_bytes), "expected a sequence of frames"};
+    elements others = {to_switch, sizeof(p4_switch *), "expected a sequence of switches"};
+    ARGUMENTS("O&O&O&|O&", to_u32, &port, to_elements, &frames, to_u32, &rounds, to_elements, &others);
+    size_t n = others.n + 1;
+    p4_switch **switches = PyMem_Calloc(n, sizeof *switches);
+    p4_env *outer = PyMem_Calloc(n, sizeof *outer);
+    PyObject *result = NULL;
+    if (!switches || !outer) {
+        PyErr_NoMemory();
+    } else if (!frames.n) {
         PyErr_SetString(PyExc_ValueError, "expected at least one frame");
-    for (Py_ssize_t i = 0; result && i < n; i++)
-        if (!to_bytes(PySequence_Fast_GET_ITEM(sequence, i), &list[i]))
-            result = NULL;
-    for (Py_ssize_t i = 0; result && i <= n_more; i++) {
-        switches[i] = i ? p4_switch_of(PySequence_Fast_GET_ITEM(more, i - 1)) : self->sw;
-        if (!switches[i])
-            result = NULL;
-        else
+    } else {
+        for (size_t i = 0; i < n; i++) {
+            switches[i] = i ? ((p4_switch **)others.items)[i - 1] : self->sw;
             outer[i] = switches[i]->env;
-    }
-    if (result) {
+        }
         uint64_t sent;
-        double seconds = p4_measure(switches, (size_t)n_more + 1, port, list, (size_t)n, rounds, &sent);
-        for (Py_ssize_t i = 0; i <= n_more; i++)
+        double seconds = p4_measure(switches, n, port, frames.items, frames.n, rounds, &sent);
+        for (size_t i = 0; i < n; i++)
             p4_switch_set_env(switches[i], &outer[i]);
         result = Py_BuildValue("dK", seconds, (unsigned long long)sent);
     }
     PyMem_Free(outer);
     PyMem_Free(switches);
-    PyMem_Free(list);
-    Py_DECREF(more);
-    Py_DECREF(sequence);
+    elements_release(&others);
+    elements_release(&frames);
     return result;
 }
 
@@ -929,10 +830,7 @@ static PyObject *traced(switch_object *self, PyObject *Py_UNUSED(ignored))
     PyObject *list = PyList_New(0);
     for (p4_traced *t = p4_fifo_traced(self->sw->fifo, &lost), *next; t; t = next) {
         next = t->next;
-        PyObject *item = list ? p4_trace_tuple(&t->event, t->data) : NULL;
-        if (list && (!item || PyList_Append(list, item) < 0))
-            Py_CLEAR(list);
-        Py_XDECREF(item);
+        append(&list, list ? p4_trace_tuple(&t->event, t->data) : NULL);
         free(t);
     }
     return list ? Py_BuildValue("NK", list, (unsigned long long)lost) : NULL;
