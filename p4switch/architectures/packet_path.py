@@ -25,6 +25,9 @@ and defines
     static void queue_changed(p4_switch *sw, const p4_packet *packet, uint32_t queue, uint32_t cells, p4_tick now), if
         HAS_WATCHER, of a program with the control that is the path's `watcher`
 
+    static void drop(p4_switch *sw, phv *p, uint32_t port, p4_drop_reason reason)
+    static void enqueue(p4_switch *sw, phv *p, uint32_t port)
+
 with what `engine/c/packets.h` has for every architecture: packets and their copies, frames, replication, drops.
 """
 

@@ -134,6 +134,45 @@ static void packet_drop(p4_switch *sw, P4_UNUSED const phv *p, uint32_t port, ui
     sw->env.drop(sw->env.ctx, port, p->base.tag, len, reason);
 }
 
+static void frame_truncate(p4_frame *frame, uint32_t most)
+{
+    frame->wire_len = min32(frame->wire_len, most);
+    frame->data_len = min32(frame->data_len, most);
+}
+
+/* Makes a packet of a frame that arrives at a port. */
+static phv *packet_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
+{
+    phv *p = packet_new(sw, frame);
+    sw->counts.received++;
+    p->now = now;
+    p->ingress_port = port;
+    NUMBER(p, frame_number(sw), 0);
+    TRACE(P4_TRACE_RECEIVE, P4_NO_POINT, port, frame->wire_len, frame->data, frame->data_len);
+    return p;
+}
+
+/* Of the packet path: drops and frees p; hands p to the queues. */
+static void drop(p4_switch *sw, phv *p, uint32_t port, p4_drop_reason reason);
+static void enqueue(p4_switch *sw, phv *p, uint32_t port);
+
+/* Makes one packet for each replica, which `set_instance` tells its number. Takes p. Replicas beyond p are counted in
+ * made. */
+P4_INLINE P4_UNUSED void replicate(p4_switch *sw, phv *p, const p4_group *group, uint64_t *made,
+                                   void (*set_instance)(phv *, uint64_t))
+{
+    if (!group || !group->count) {
+        drop(sw, p, p->ingress_port, P4_DROP_NO_PORT);
+        return;
+    }
+    *made += group->count - 1;
+    for (uint32_t i = 0; i < group->count; i++) {
+        phv *q = i + 1 < group->count ? packet_copy(sw, p) : p;
+        set_instance(q, group->replicas[i].instance);
+        enqueue(sw, q, group->replicas[i].port);
+    }
+}
+
 /* Invalidates all headers, as before a parser. */
 P4_UNUSED static void forget_headers(phv *p)
 {

@@ -49,31 +49,12 @@ static void enqueue(p4_switch *sw, phv *p, uint32_t port)
     sw->env.enqueue(sw->env.ctx, &p->base);
 }
 
-/* Makes one packet for each replica. Takes p. Replicas beyond p are counted in made. */
-static void replicate(p4_switch *sw, phv *p, const p4_group *group, uint64_t *made)
-{
-    if (!group || !group->count) {
-        drop(sw, p, p->ingress_port, P4_DROP_NO_PORT);
-        return;
-    }
-    *made += group->count - 1;
-    for (uint32_t i = 0; i + 1 < group->count; i++) {
-        phv *q = packet_copy(sw, p);
-        set_instance(q, group->replicas[i].instance);
-        enqueue(sw, q, group->replicas[i].port);
-    }
-    set_instance(p, group->replicas[group->count - 1].instance);
-    enqueue(sw, p, group->replicas[group->count - 1].port);
-}
-
 /* Sends the packet `frame`, a copy of p, to a session. It is lost if the session does not exist. */
 static void clone(p4_switch *sw, phv *p, p4_frame *frame, uint32_t session, uint32_t path, uint32_t with)
 {
     const p4_group *group = p4_group_find(&sw->clones, session);
-    if (group && group->truncate) {
-        frame->wire_len = min32(frame->wire_len, group->truncate);
-        frame->data_len = min32(frame->data_len, group->truncate);
-    }
+    if (group && group->truncate)
+        frame_truncate(frame, group->truncate);
     phv *q = successor(sw, p, frame, with);
     NEW_COPY(q);
     TRACE(P4_TRACE_CLONE, P4_NO_POINT, session, q->copy, NULL, 0);
@@ -83,7 +64,7 @@ static void clone(p4_switch *sw, phv *p, p4_frame *frame, uint32_t session, uint
         drop(sw, q, q->ingress_port, P4_DROP_HOPS);
         return;
     }
-    replicate(sw, q, group, &sw->counts.cloned);
+    replicate(sw, q, group, &sw->counts.cloned, set_instance);
 }
 
 static void tell_digest(p4_switch *sw, phv *p)
@@ -150,7 +131,7 @@ static void ingress(p4_switch *sw, phv *p, uint32_t path)
         p = q;
         TRACE(P4_TRACE_MULTICAST, P4_NO_POINT, group, 0, NULL, 0);
         set_egress_parser_path(q, NORMAL_MULTICAST);
-        replicate(sw, q, p4_group_find(&sw->multicast, group), &sw->counts.multicast);
+        replicate(sw, q, p4_group_find(&sw->multicast, group), &sw->counts.multicast, set_instance);
         return;
     }
     set_egress_parser_path(q, NORMAL_UNICAST);
@@ -159,13 +140,7 @@ static void ingress(p4_switch *sw, phv *p, uint32_t path)
 
 static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
 {
-    phv *p = packet_new(sw, frame);
-    sw->counts.received++;
-    p->now = now;
-    p->ingress_port = port;
-    NUMBER(p, frame_number(sw), 0);
-    TRACE(P4_TRACE_RECEIVE, P4_NO_POINT, port, frame->wire_len, frame->data, frame->data_len);
-    ingress(sw, p, NORMAL);
+    ingress(sw, packet_receive(sw, frame, port, now), NORMAL);
 }
 
 /* --- egress -------------------------------------------------------------------------------------------------------- */

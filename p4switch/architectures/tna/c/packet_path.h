@@ -48,12 +48,6 @@ static p4_frame *frame_widened(p4_switch *sw, p4_frame *frame, uint32_t n)
     return frame;
 }
 
-static void frame_truncate(p4_frame *frame, uint32_t most)
-{
-    frame->wire_len = min32(frame->wire_len, most);
-    frame->data_len = min32(frame->data_len, most);
-}
-
 /* Cuts a packet to mtu_trunc_len, which includes the FCS; 0 leaves it as it is. */
 static void frame_cut(p4_frame *frame, uint32_t mtu_trunc_len)
 {
@@ -582,13 +576,7 @@ static void enter(p4_switch *sw, phv *p)
 
 static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
 {
-    phv *p = packet_new(sw, frame);
-    sw->counts.received++;
-    p->now = now;
-    p->ingress_port = port;
-    NUMBER(p, frame_number(sw), 0);
-    TRACE(P4_TRACE_RECEIVE, P4_NO_POINT, port, frame->wire_len, frame->data, frame->data_len);
-    enter(sw, p);
+    enter(sw, packet_receive(sw, frame, port, now));
 }
 
 /* --- egress --------------------------------------------------------------------------------------------------------- */

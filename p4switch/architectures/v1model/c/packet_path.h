@@ -22,23 +22,6 @@ static void enqueue(p4_switch *sw, phv *p, uint32_t port)
     sw->env.enqueue(sw->env.ctx, &p->base);
 }
 
-/* Makes one packet for each replica. Takes p. Replicas beyond p are counted in made. */
-static void replicate(p4_switch *sw, phv *p, const p4_group *group, uint64_t *made)
-{
-    if (!group || !group->count) {
-        drop(sw, p, p->ingress_port, P4_DROP_NO_PORT);
-        return;
-    }
-    *made += group->count - 1;
-    for (uint32_t i = 0; i + 1 < group->count; i++) {
-        phv *q = packet_copy(sw, p);
-        set_egress_rid(q, group->replicas[i].instance);
-        enqueue(sw, q, group->replicas[i].port);
-    }
-    set_egress_rid(p, group->replicas[group->count - 1].instance);
-    enqueue(sw, p, group->replicas[group->count - 1].port);
-}
-
 /* Sends a packet made by cloning. Takes q. It is lost if the session does not exist. */
 static void emit_clone(p4_switch *sw, phv *q, uint32_t session)
 {
@@ -48,7 +31,7 @@ static void emit_clone(p4_switch *sw, phv *q, uint32_t session)
         drop(sw, q, q->ingress_port, P4_DROP_HOPS);
         return;
     }
-    replicate(sw, q, group, &sw->counts.cloned);
+    replicate(sw, q, group, &sw->counts.cloned, set_egress_rid);
 }
 
 /* Copies the packet as it entered ingress, parsed again, with the metadata of a field list. */
@@ -58,10 +41,8 @@ static void clone_ingress(p4_switch *sw, phv *p)
     const p4_group *group = p4_group_find(&sw->clones, session);
     phv *q = packet_new(sw, p->base.frame);
     q->base.frame = frame_copy(sw, p->base.frame);
-    if (group && group->truncate) {
-        q->base.frame->wire_len = min32(q->base.frame->wire_len, group->truncate);
-        q->base.frame->data_len = min32(q->base.frame->data_len, group->truncate);
-    }
+    if (group && group->truncate)
+        frame_truncate(q->base.frame, group->truncate);
     q->now = p->now;
     q->ingress_port = p->ingress_port;
     family_join(q, p);
@@ -146,7 +127,7 @@ static void ingress(p4_switch *sw, phv *p)
         set_instance_type(p, REPLICA);
         /* requests of ingress belong to the packet, which ends here; as in simple_switch */
         p->truncate = NO_TRUNCATION;
-        replicate(sw, p, p4_group_find(&sw->multicast, group), &sw->counts.multicast);
+        replicate(sw, p, p4_group_find(&sw->multicast, group), &sw->counts.multicast, set_egress_rid);
         return;
     }
     uint32_t port = (uint32_t)get_egress_spec(p);
@@ -160,16 +141,11 @@ static void ingress(p4_switch *sw, phv *p)
 
 static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
 {
-    phv *p = packet_new(sw, frame);
-    sw->counts.received++;
-    p->now = now;
-    p->ingress_port = port;
+    phv *p = packet_receive(sw, frame, port, now);
     set_ingress_port(p, port);
     set_packet_length(p, frame->wire_len);
     set_instance_type(p, NORMAL);
     set_ingress_timestamp(p, now);
-    NUMBER(p, frame_number(sw), 0);
-    TRACE(P4_TRACE_RECEIVE, P4_NO_POINT, port, frame->wire_len, frame->data, frame->data_len);
     ingress(sw, p);
 }
 
@@ -234,10 +210,8 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
             drop(sw, p, p->ingress_port, P4_DROP_HOPS);
         return NULL;
     }
-    if (P4_UNLIKELY(frame->wire_len > p->truncate)) {
-        frame->wire_len = p->truncate;
-        frame->data_len = min32(frame->data_len, p->truncate);
-    }
+    if (P4_UNLIKELY(frame->wire_len > p->truncate))
+        frame_truncate(frame, p->truncate);
     sw->counts.transmitted++;
     TRACE(P4_TRACE_TRANSMIT, P4_NO_POINT, packet->egress_port, frame->wire_len, frame->data, frame->data_len);
     packet_release(p);
