@@ -116,10 +116,27 @@ def credit_quanta(parameters: RcccParameters, path: Path) -> int:
 
 
 class Senders:
-    """Number of a NIC's queue pairs that have data, may send it, and wait for the link."""
+    """Sending halves of a NIC, and the number of those that have data, may send it, and wait for the link.
+
+    The number matters only among several, so it is not kept up to date for the only one.
+    """
 
     def __init__(self) -> None:
         self.waiting = 0
+        self.several = False  # two have been open at the same time
+        self._only: Rccc | None = None  # the only one so far
+
+    def join(self, sender: Rccc) -> None:
+        only = self._only
+        if only is None:
+            self._only = sender
+        elif not self.several:
+            self.several = True
+            only.look()
+
+    def leave(self, sender: Rccc) -> None:
+        if self._only is sender and not self.several:
+            self._only = None
 
 
 class Rccc(CompositeReactionPoint):
@@ -128,14 +145,16 @@ class Rccc(CompositeReactionPoint):
     def __init__(self, parameters: RcccParameters, path: Path, parts: list[ReactionPoint]) -> None:
         super().__init__(path, parts)  # NSCC, which also limits the sender
         self.own_headers = True
+        # Attributes that every packet needs come first, to occupy fewer cache lines.
         self.most_credit_bytes = credit_quanta(parameters, path) * QUANTUM_BYTES
-        self._most_credit = float(self.most_credit_bytes)
         self.credit_bytes = self.most_credit_bytes
-        self.speculating = True
+        self._most_credit = float(self.most_credit_bytes)
         self.pulled_quanta = 0
         self._wrapper = Wrapper(DATA)
-        self._request_gap_ns = int(parameters.request_base_rtts * float(path.base_rtt_ns))
+        self._senders = Senders()  # until it is bound
+        self.speculating = True
         self._waits = False  # it is counted among the queue pairs that wait for the link
+        self._request_gap_ns = int(parameters.request_base_rtts * float(path.base_rtt_ns))
         self._requested_ns = -1  # time of the last RTS; -1: never
         self._heard_ns = 0  # time of the last pull or RTS
         self._pulled_ns = 0  # time of the last pull
@@ -146,11 +165,13 @@ class Rccc(CompositeReactionPoint):
         senders = self.host.part("RCCC senders", Senders)
         assert isinstance(senders, Senders)
         self._senders = senders
+        senders.join(self)
         self._retry = self.timer()
 
     def close(self) -> None:
         super().close()
         self._count(False)
+        self._senders.leave(self)
 
     def may_send(self, inflight_bytes: int) -> bool:
         if self.credit_bytes <= 0:
@@ -165,13 +186,13 @@ class Rccc(CompositeReactionPoint):
 
     def on_post(self, now_ns: int) -> None:
         super().on_post(now_ns)
-        self._look()
+        self.look()
         if self.credit_bytes <= 0:
             self._request(now_ns)
 
     def on_idle(self, now_ns: int) -> None:
         super().on_idle(now_ns)
-        self._look()
+        self.look()
         self._retry.cancel()
 
     def data_headers(
@@ -184,17 +205,17 @@ class Rccc(CompositeReactionPoint):
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         self.credit_bytes -= wire_bytes
         super().on_sent(now_ns, wire_bytes)
-        self._look()
+        self.look()
 
     def on_ack(self, feedback: Feedback) -> None:
         self._stop_speculating()
         super().on_ack(feedback)
-        self._look()
+        self.look()
 
     def on_nack(self, now_ns: int, wire_bytes: int, trimmed: bool) -> None:
         self._stop_speculating()
         super().on_nack(now_ns, wire_bytes, trimmed)
-        self._look()
+        self.look()
 
     def on_timeout(self, now_ns: int) -> None:
         self._stop_speculating()
@@ -221,7 +242,7 @@ class Rccc(CompositeReactionPoint):
         self._pulled_ns = now_ns
         self.pulled_quanta = pulled
         self.credit_bytes = min(self.credit_bytes + more * QUANTUM_BYTES, self.most_credit_bytes)
-        self._look()
+        self.look()
         self.outlet.window_opened()
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:
@@ -267,8 +288,10 @@ class Rccc(CompositeReactionPoint):
             RTS, RTS.encode(target=target & 0xFFFFFFFF), entropy=self.outlet.control_entropy(now_ns)
         )
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Update whether the sender waits for the link."""
+        if not self._senders.several:
+            return
         traffic = self.traffic
         self._count(self.credit_bytes > 0 and traffic.waiting_bytes > 0 and self.may_send(traffic.inflight_bytes))
 
@@ -284,6 +307,8 @@ class RcccReceiver(NotificationPoint):
     def __init__(self, parameters: RcccParameters, path: Path) -> None:
         super().__init__(path)
         self.pulls_ahead = True
+        # Attributes that every packet needs come first, to occupy fewer cache lines.
+        self._control: Oversubscription | None = None
         self.target_quanta = 0
         self.granted_quanta = 0
         self._most_ahead_quanta = credit_quanta(parameters, path)
@@ -297,7 +322,6 @@ class RcccReceiver(NotificationPoint):
         self._entropies = parameters.pull_entropies
         self._next_entropy = 0
         self._parameters = parameters
-        self._control: Oversubscription | None = None
 
     def bind(self, outlet: NotificationOutlet) -> None:
         super().bind(outlet)
