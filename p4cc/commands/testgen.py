@@ -44,7 +44,7 @@ def _until(text: str) -> tuple[int | None, float]:
     help="All statements covered, or N tests (both 60 s at most); or so many seconds for coverage.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the search.")
-@click.option("--assume", multiple=True, metavar="CONDITION", help="Restrict packets: 'ipv4.protocol == 6'; repeatable.")
+@click.option("--assume", multiple=True, metavar="CONDITION", help="On packets: 'ipv4.protocol == 6'; repeatable.")
 def command(
     program: Path,
     include: tuple[Path, ...],
