@@ -5,8 +5,8 @@
     body = HELLO.encode(kind=1, rate=5_000)
     rate = HELLO.get("rate", frame, offset)
 
-The codec is here. `wireformats` generates the P4 include, the tables of `docs/wire-formats.md`,
-scapy layers and the Wireshark dissector from the same declarations. Fields are big-endian, the most
+The codec is here. `wireformats` generates the P4 include, tables in Markdown, scapy layers and the
+Wireshark dissector from the same declarations. Fields are big-endian, the most
 significant bit first.
 """
 

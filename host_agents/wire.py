@@ -1,4 +1,4 @@
-"""Frames: RoCEv2 over Ethernet and IPv4, and 802.1Qbb pause frames. `docs/wire-formats.md` has every byte.
+"""Frames: RoCEv2 over Ethernet and IPv4, and 802.1Qbb pause frames. `docs/wire-formats.md` describes them.
 
 The offsets and sizes here are literals, which mypyc inlines. `headers` declares the same values,
 and a test compares them.
