@@ -18,7 +18,6 @@ from control_plane.pipelines import LOSS, Build, pipelines_in
 from harness import workloads
 from harness.columns.column import Column
 from harness.columns.flows import MAX_LATENCY, all_columns
-from harness.plan.frame_sizes import COLLECTIVE_BYTES
 from harness.plan.host_errors import as_user_error
 from harness.plan.probe_settings import ProbeSettings
 from harness.plan.scenario import LinkEvent, Loopback, Scenario, TrafficGroup
@@ -37,6 +36,7 @@ from topologies.nic_switches import link_ends, nodes_of
 from topologies.routing import BaseRtts
 
 DEFAULT_LIMIT_NS = 1_000_000_000  # limit of a run whose scenario sets none; longer than any run should take
+_COLLECTIVE_BYTES = 138  # mean packet of collectives: half have lanes (202 bytes), half have not (74)
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Run:
     @cached_property
     def packet_bytes(self) -> int:
         """Typical packet on links: a full data packet, or the mean packet of collectives."""
-        return COLLECTIVE_BYTES if self.traffic().assignments else self.data_bytes
+        return _COLLECTIVE_BYTES if self.traffic().assignments else self.data_bytes
 
     @cached_property
     def pipes(self) -> dict[str, Pipe]:
