@@ -16,6 +16,7 @@ from scipy import stats
 
 LEVEL = 0.999
 QUOTIENT = 2.0**-19  # relative error of the P4 programs' division to 20 significant binary digits, rounded down
+TWO_DIGITS = 0.1  # more than rounding up to two digits adds, as that of dilations
 _DEVIATIONS = float(stats.norm.ppf((1 + LEVEL) / 2))  # half width of the interval of a normal distribution
 
 

@@ -18,6 +18,7 @@ from harness.worlds.mininet.dilation import Machine, choose
 from p4switch.daemon.config import TrafficSettings
 from p4switch.errors import UserError
 from p4switch.traffic.settings import Trimming
+from tests.margins import TWO_DIGITS
 from tests.mininet.networks import REASON
 
 if REASON is not None:
@@ -112,7 +113,7 @@ def test_dilation_is_what_bmv2_can_take() -> None:
     fast = Machine(round_trip_ns=1.0, lag_p99_ns=1.0, processors=64)
     packets_per_s = 100e9 / 8 / run.data_bytes
     limit = node.Bmv2Switch.packets_per_s_of_link
-    assert packets_per_s / choose(run, fast, limit) == pytest.approx(limit, rel=0.1)
+    assert packets_per_s / choose(run, fast, limit) == pytest.approx(limit, rel=TWO_DIGITS)
     assert choose(run, fast) < 10
 
 

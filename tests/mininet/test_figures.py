@@ -19,7 +19,8 @@ from harness.worlds.mininet import dilation, fidelity, ledger, package, state
 from harness.worlds.mininet.interfaces import interface_name
 from p4cc.cli import main
 from p4switch.errors import UserError
-from tests.e2e.runs import p4cc
+from tests.e2e.runs import forked
+from tests.margins import TWO_DIGITS
 from topologies import Topology, build
 from topologies.model import Builder
 
@@ -121,11 +122,12 @@ def test_the_dilation_follows_the_work_and_the_lag() -> None:
     assert 2000 < incast < 10_000
     assert 10 * incast < dilation.choose(planned("permutation"), machine) < 20 * incast
     slow = dilation.Machine(20_000, 100_000, 2)
-    assert dilation.choose(planned("incast"), slow) == pytest.approx(2 * incast, rel=0.1)
+    assert dilation.choose(planned("incast"), slow) == pytest.approx(2 * incast, rel=TWO_DIGITS)
     # A tenth of the base RTT is about 1.2 us of model time.
-    assert dilation.choose(planned("incast"), dilation.Machine(1, 10_000_000, 2)) == pytest.approx(24_000, rel=0.1)
+    late = dilation.Machine(1, 10_000_000, 2)
+    assert dilation.choose(planned("incast"), late) == pytest.approx(24_000, rel=TWO_DIGITS)
     stalled = dilation.Machine(1, 60e9, 2)
-    assert dilation.choose(planned("incast"), stalled) == pytest.approx(120_000, rel=0.1)
+    assert dilation.choose(planned("incast"), stalled) == pytest.approx(120_000, rel=TWO_DIGITS)
 
 
 def test_samples_are_the_depths_before_their_instants() -> None:
@@ -232,6 +234,6 @@ def test_the_command_line_says_it_in_one_line(
     ],
 )
 def test_options_of_the_other_world_are_refused(arguments: tuple[str, ...], message: str) -> None:
-    done = p4cc("run", "incast", *arguments)
+    done = forked("run", "incast", *arguments)
     assert done.returncode == 2
     assert done.stderr == f"p4cc: error: {message}\n"

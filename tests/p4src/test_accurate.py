@@ -22,6 +22,7 @@ from control_plane.programs.base import SwitchView
 from control_plane.programs.entries import DefaultAction, TableEntry
 from harness.measure.max_min import max_min
 from p4switch.errors import UserError
+from tests.margins import QUOTIENT
 from tests.p4src.conftest import VIEW, MakeRig, params_of
 from tests.p4src.contention import INIT, PERIODIC, STOP, ContentionPoint
 from tests.p4src.packets import BTH, Flow, FlowRate, dissect, ip_checksum_ok, mac
@@ -29,6 +30,8 @@ from tests.p4src.rigs import BuiltinRig, Rig, Sent
 from topologies import Route
 
 GBPS = 1_000_000  # kb/s
+# Shares are quotients of what rates that are quotients themselves leave of a link, in whole kb/s.
+quotients = functools.partial(pytest.approx, rel=2 * QUOTIENT, abs=1 / GBPS)
 PERIOD = 20_000
 OUT = 2
 FLOW = Flow()
@@ -146,8 +149,8 @@ def test_figure_2(at_times: MakeRig, left_ns: int | None) -> None:
     third = [Step(start + 45_000, 10)]
     outcome = play(rig, [*first, *second, *third])
     assert [o.rate for o in outcome[:4]] == [10, 10, 10, 1]
-    assert [o.rate for o in outcome[4:9]] == pytest.approx([1, 3, 2, 3, 2], rel=0.005)
-    assert outcome[9].rate == pytest.approx(2.5, rel=0.005)
+    assert [o.rate for o in outcome[4:9]] == quotients([1, 3, 2, 3, 2])
+    assert outcome[9].rate == quotients(2.5)
 
 
 # Section II
@@ -202,7 +205,7 @@ def test_ports_do_not_share_anything(make_rig: MakeRig) -> None:
     flows = [FLOW, FLOW, elsewhere, FLOW, elsewhere]
     received = rig.run([Sent(1, f.flow_rate(10 * GBPS, 10 * GBPS, INIT, psn=i)) for i, f in enumerate(flows)])
     rates = {dissect(f)[BTH].psn: dissect(f)[FlowRate].current_rate for port in (2, 3) for f in received[port]}
-    assert [rates[i] / GBPS for i in range(5)] == pytest.approx([10, 5, 10, 10 / 3, 5], rel=0.005)
+    assert [rates[i] / GBPS for i in range(5)] == quotients([10, 5, 10, 10 / 3, 5])
 
 
 # Flow-init and flow-stop (section II-B and IV)
@@ -210,7 +213,7 @@ def test_ports_do_not_share_anything(make_rig: MakeRig) -> None:
 
 def test_flow_init_changes_the_share_at_once(in_one_period: MakeRig) -> None:
     outcome = play(in_one_period(), [Step(0, 10, 10, INIT) for _ in range(5)])
-    assert [o.rate for o in outcome] == pytest.approx([10 / (i + 1) for i in range(5)], rel=0.005)
+    assert [o.rate for o in outcome] == quotients([10 / (i + 1) for i in range(5)])
 
 
 def test_flow_init_counts_in_both_periods(at_times: MakeRig) -> None:
@@ -221,7 +224,7 @@ def test_flow_init_counts_in_both_periods(at_times: MakeRig) -> None:
 
 def test_a_slow_flow_that_begins_is_bottlenecked_elsewhere(in_one_period: MakeRig) -> None:
     steps = [Step(0, 1, 1, INIT), Step(0, 10, 10, INIT), Step(0, 10, 10, INIT)]
-    assert [o.rate for o in play(in_one_period(), steps)] == pytest.approx([1, 9, 4.5], rel=0.005)
+    assert [o.rate for o in play(in_one_period(), steps)] == quotients([1, 9, 4.5])
 
 
 def test_flow_stop_frees_its_share_at_once(in_one_period: MakeRig) -> None:
@@ -230,7 +233,7 @@ def test_flow_stop_frees_its_share_at_once(in_one_period: MakeRig) -> None:
     steps += [Step(0, 10, 10, STOP, counted=True), Step(0, 2.5), Step(0, 10, 10, STOP), Step(0, 2.5)]
     outcome = play(in_one_period(), steps)
     assert outcome[4] == outcome[6] == Outcome(10, 10, False)
-    assert [outcome[5].desired, outcome[7].desired] == pytest.approx([10 / 3, 5], rel=0.005)
+    assert [outcome[5].desired, outcome[7].desired] == quotients([10 / 3, 5])
 
 
 def test_flow_stop_of_a_flow_bottlenecked_elsewhere(in_one_period: MakeRig) -> None:
@@ -251,7 +254,7 @@ def test_flow_stop_before_the_frp_of_its_period_takes_nothing_from_it(at_times: 
     steps += [Step(PERIOD + 1_000, 10 / 3, 10, STOP), Step(PERIOD + 5_000, 10 / 3), Step(PERIOD + 5_001, 10 / 3)]
     steps += [Step(2 * PERIOD + 5_000, 5)]
     outcome = play(at_times(), steps)
-    assert [o.desired for o in outcome[4:]] == pytest.approx([5, 5, 5], rel=0.005)
+    assert [o.desired for o in outcome[4:]] == quotients([5, 5, 5])
 
 
 # Short-circuit notifications (section II-A)
@@ -312,13 +315,13 @@ def test_when_those_elsewhere_fill_the_link_it_is_the_same(at_times: MakeRig) ->
 def test_the_fastest_is_that_of_one_period_only(at_times: MakeRig) -> None:
     """Check (10 - 1) / 1 in the second period, when the flow at 4 Gb/s has gone."""
     steps = [Step(5_000, rate) for rate in (1, 4, 2)] + [Step(PERIOD + 5_000, rate) for rate in (1, 2)]
-    assert play(at_times(), [*steps, Step(2 * PERIOD + 5_000, 10)])[5].rate == pytest.approx(9, rel=0.005)
+    assert play(at_times(), [*steps, Step(2 * PERIOD + 5_000, 10)])[5].rate == quotients(9)
 
 
 def test_without_local_flows_the_fastest_counts_as_local(at_times: MakeRig) -> None:
     """M = 0, B = 1 + 2 + 4: (10 - 3) / 1."""
     steps = [Step(5_000, rate) for rate in (1, 4, 2)]
-    assert play(at_times(), [*steps, Step(PERIOD + 5_000, 10)])[3].rate == pytest.approx(7, rel=0.005)
+    assert play(at_times(), [*steps, Step(PERIOD + 5_000, 10)])[3].rate == quotients(7)
 
 
 def test_without_any_flow_the_share_is_the_link(at_times: MakeRig) -> None:
@@ -331,7 +334,7 @@ def test_flows_together_far_beyond_what_a_rate_can_say(at_times: MakeRig) -> Non
     """Two hundred flows at 790 Gb/s on an 800 Gb/s link: B is more than 32 bits of kb/s hold, and saturates."""
     steps = [Step(5_000, 790, 800) for _ in range(200)]
     outcome = play(at_times(gbps=800), [*steps, Step(PERIOD + 5_000, 790, 800)])
-    assert outcome[-1].rate == pytest.approx(800 / 200, rel=0.005)
+    assert outcome[-1].rate == quotients(800 / 200)
 
 
 # Periods
@@ -340,7 +343,7 @@ def test_flows_together_far_beyond_what_a_rate_can_say(at_times: MakeRig) -> Non
 def test_a_period_ends_with_the_first_frp_after_its_time(at_times: MakeRig) -> None:
     """Two flows in the first; nothing changes until its end, whatever else passes."""
     steps = [Step(1, 10), Step(2, 10), Step(PERIOD - 1, 10), Step(PERIOD, 10)]
-    assert [o.rate for o in play(at_times(), steps)] == pytest.approx([10, 10, 10, 10 / 3], rel=0.005)
+    assert [o.rate for o in play(at_times(), steps)] == quotients([10, 10, 10, 10 / 3])
 
 
 def test_after_two_periods_nothing_is_known_of_anyone(at_times: MakeRig) -> None:
@@ -354,13 +357,13 @@ def test_periods_keep_their_places_however_long_nothing_comes(at_times: MakeRig,
     start = gap * PERIOD
     steps = [Step(1, 10), Step(start + 7_000, 10), Step(start + 7_001, 10), Step(start + PERIOD - 1, 10)]
     steps.append(Step(start + PERIOD, 10))
-    assert [o.rate for o in play(at_times(), steps)] == pytest.approx([10, 10, 10, 10, 10 / 3], rel=0.005)
+    assert [o.rate for o in play(at_times(), steps)] == quotients([10, 10, 10, 10, 10 / 3])
 
 
 def test_a_clock_that_is_ahead_ends_its_periods_earlier(at_times: MakeRig) -> None:
     steps = [Step(1, 10), Step(2, 10), Step(PERIOD - 2_001, 10), Step(PERIOD - 2_000, 10)]
     outcome = play(at_times({"clock_offset_ns": 2_000}), steps)
-    assert [o.rate for o in outcome] == pytest.approx([10, 10, 10, 10 / 3], rel=0.005)
+    assert [o.rate for o in outcome] == quotients([10, 10, 10, 10 / 3])
 
 
 def test_the_period_is_counted_in_ticks(make_rig: MakeRig) -> None:
@@ -369,7 +372,7 @@ def test_the_period_is_counted_in_ticks(make_rig: MakeRig) -> None:
     rig = make_rig("accurate", {"alpha": 0.0}, view=slow)
     if not rig.sets_clock:
         pytest.skip("BMv2's clock cannot be set")
-    assert [o.rate for o in play(rig, steps)] == pytest.approx([10, 10, 10, 10 / 3], rel=0.005)
+    assert [o.rate for o in play(rig, steps)] == quotients([10, 10, 10, 10 / 3])
 
 
 # The two rules
@@ -385,7 +388,7 @@ def test_a_flow_lowered_in_the_last_period_is_still_local(at_times: MakeRig, rul
     steps = [Step(0, 10, 10, INIT) for _ in range(4)]
     steps += [Step(PERIOD + 5_000, 2.5) for _ in range(2)]  # the share was 2.5, two have gone
     steps += [Step(2 * PERIOD + 5_000, 5), Step(2 * PERIOD + 5_001, 3), Step(3 * PERIOD + 5_000, 5)]
-    assert play(at_times({"rule": rule}), steps)[8].desired == pytest.approx(expected, rel=0.005)
+    assert play(at_times({"rule": rule}), steps)[8].desired == quotients(expected)
 
 
 # The quotient
@@ -441,7 +444,7 @@ def test_any_dividend_by_any_number_of_flows(data: st.DataObject) -> None:
     steps = [Step(now, elsewhere, gbps, INIT)] + [Step(now, gbps, gbps, INIT) for _ in range(flows)]
     outcome = play(rig, steps, THIRD)
     for i, o in enumerate(outcome[1:], start=1):
-        assert o.desired == pytest.approx((gbps - elsewhere) / i, rel=0.005)
+        assert o.desired == quotients((gbps - elsewhere) / i)
 
 
 # The whole
@@ -536,7 +539,7 @@ def test_parking_lot() -> None:
     network = Network("corrected", [10, 10, 10, 10, 10, 10], [[0, 1, 2], [3, 1, 2], [4, 2]])
     for number in range(8):
         network.period(number)
-    assert [rate / GBPS for rate in network.rates] == pytest.approx([0.95 * 10 / 3] * 3, rel=0.005)
+    assert [rate / GBPS for rate in network.rates] == quotients([0.95 * 10 / 3] * 3)
 
 
 def test_victim_flow() -> None:
@@ -544,7 +547,7 @@ def test_victim_flow() -> None:
     network = Network("corrected", [10] * LINKS, [[0, 2], [3, 1, 4], [5, 1], [0, 1]])
     for number in range(8):
         network.period(number)
-    assert [rate / GBPS / 0.95 for rate in network.rates] == pytest.approx([20 / 3, 10 / 3, 10 / 3, 10 / 3], rel=0.005)
+    assert [rate / GBPS / 0.95 for rate in network.rates] == quotients([20 / 3, 10 / 3, 10 / 3, 10 / 3])
 
 
 @pytest.mark.parametrize(
