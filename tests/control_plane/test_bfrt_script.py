@@ -18,7 +18,7 @@ from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
 from tests.control_plane.bfrt_client import CLIENT
-from tests.e2e.runs import p4cc, run
+from tests.e2e.runs import forked, run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tofino"
 # 17 hosts behind one switch: host 10.0.0.N on port N - 1.
@@ -145,6 +145,6 @@ def test_a_script_that_is_not_there_is_named(tmp_path: Path) -> None:
     shutil.copy(EXAMPLE / "step.p4", tmp_path)
     scenario = tmp_path / "incast.toml"
     scenario.write_text((EXAMPLE / "incast.toml").read_text() + '\n[programs.step]\nbfrt_script = "none.py"\n')
-    done = p4cc("run", str(scenario), "--no-report", "--out", str(tmp_path / "out"))
+    done = forked("run", str(scenario), "--no-report", "--out", str(tmp_path / "out"))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"p4cc: error: programs.step.bfrt_script: no file '{tmp_path / 'none.py'}'\n"

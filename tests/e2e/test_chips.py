@@ -14,7 +14,7 @@ from harness.measure.results import Result
 from p4cc import Switch
 from p4switch.trace import events
 from p4switch.trace.log import log_lines
-from tests.e2e.runs import p4cc, run
+from tests.e2e.runs import forked, run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "tofino"
 CHIPS = ("tna", "t2na")
@@ -205,7 +205,7 @@ def test_a_tna_program_from_outside_does_what_its_v1model_twin_does(tmp_path: Pa
 
 def test_a_trace_has_both_parsers_and_what_the_traffic_manager_did(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    done = p4cc(
+    done = forked(
         "run", str(EXAMPLE / "incast.toml"), "--no-report", "--out", str(tmp_path / "out" / "run"),
         "--set", "workload.size_bytes=2000", "--trace", "0", "--trace-packets", "1",
     )  # fmt: skip
@@ -239,14 +239,14 @@ def test_a_trace_has_both_parsers_and_what_the_traffic_manager_did(tmp_path: Pat
 )
 def test_what_a_chip_does_not_do_is_an_error_of_one_line(tmp_path: Path, settings: list[str], error: str) -> None:
     out = tmp_path / "out"
-    done = p4cc("run", "incast-star", "--set", "switch.architecture=tna", *settings, "--no-report", "--out", str(out))
+    done = forked("run", "incast-star", "--set", "switch.architecture=tna", *settings, "--no-report", "--out", str(out))
     assert done.returncode == 2
     assert error in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_packet_tests_of_a_tna_program_and_what_they_reach(tmp_path: Path) -> None:
-    done = p4cc("stf", str(EXAMPLE / "step.stf"), "--coverage", str(tmp_path / "coverage"))
+    done = forked("stf", str(EXAMPLE / "step.stf"), "--coverage", str(tmp_path / "coverage"))
     assert done.returncode == 0, done.stderr
     assert "1 passed, 0 failed" in done.stdout
     assert "step.p4:73: state headers_parse_udp" in done.stdout

@@ -8,7 +8,7 @@ import pytest
 
 from p4cc.cli import main
 from p4switch.registry import forget
-from tests.e2e.runs import p4cc
+from tests.e2e.runs import forked
 
 
 def probe(table: str) -> list[str]:
@@ -231,7 +231,7 @@ def test_without_a_c_compiler(
 
 def test_an_output_folder_that_exists(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    done = p4cc("run", "incast", "--out", "out", cwd=tmp_path)
+    done = forked("run", "incast", "--out", "out", cwd=tmp_path)
     assert done.returncode == 2
     assert "'out' exists" in done.stderr
     assert list((tmp_path / "out").iterdir()) == []
@@ -240,7 +240,7 @@ def test_an_output_folder_that_exists(tmp_path: Path) -> None:
 
 def test_a_program_with_errors_is_shown_with_place_and_caret(tmp_path: Path) -> None:
     (tmp_path / "bad.p4").write_text("#include <core.p4>\n#include <v1model.p4>\nheader h { bit<8> a }\n")
-    done = p4cc("compile", "bad.p4", "-o", "out.json", cwd=tmp_path)
+    done = forked("compile", "bad.p4", "-o", "out.json", cwd=tmp_path)
     assert done.returncode == 2
     assert "bad.p4:3:" in done.stderr
     assert "error:" in done.stderr

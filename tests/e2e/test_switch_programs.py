@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from harness.measure.results import Result
-from tests.e2e.runs import p4cc, run
+from tests.e2e.runs import forked, run
 from tests.e2e.test_chips import EXAMPLE, PSA, PSA_ENTRIES, TWIN
 
 TOR = '[[switches]]\ntier = "tor"\nprogram = "{}"\n'
@@ -78,7 +78,7 @@ def test_workers_share_a_run_of_several_programs(folder: Path) -> None:
 def test_a_trace_and_coverage_have_each_switchs_own_program(folder: Path) -> None:
     (folder / "mixed.toml").write_text((folder / "incast.toml").read_text() + SPINE.format("twin.p4"))
     out = folder / "out"
-    done = p4cc(
+    done = forked(
         "run", str(folder / "mixed.toml"), "--no-report", "--out", str(out), "--set", "workload.size_bytes=2000",
         "--trace", "7", "--trace-packets", "1", "--coverage",
     )  # fmt: skip

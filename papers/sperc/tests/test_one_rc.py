@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.measure.results import Result, load_all
-from tests.e2e.runs import p4cc
+from tests.e2e.runs import forked
 
 STAR = """
 title = "4 to 1 at once, 300 KB each; one sends its in pieces of a BDP"
@@ -96,7 +96,7 @@ set = { cc = "sperc+1rc" }
 def results(folder: Path, text: str) -> list[Result]:
     scenario = folder / "twin.toml"
     scenario.write_text(text)
-    done = p4cc("run", str(scenario), "--no-report", "--out", str(folder / "out"))
+    done = forked("run", str(scenario), "--no-report", "--out", str(folder / "out"))
     assert done.returncode == 0, done.stderr
     return load_all(folder / "out")
 

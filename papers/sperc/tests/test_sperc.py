@@ -9,7 +9,7 @@ import pytest
 
 from harness.measure.max_min import max_min
 from harness.measure.results import Result, load_all
-from tests.e2e.runs import p4cc, run
+from tests.e2e.runs import forked, run
 from tests.margins import QUOTIENT, packet_gbps
 
 HEADROOM = 0.05
@@ -159,7 +159,7 @@ def test_what_an_outage_leaves_behind_is_told_and_is_no_error(tmp_path: Path) ->
     text = OUTAGE.replace("4_000_000", "900_000").replace("3_000_000", "550_000").replace("\\\n", "")
     scenario.write_text(text.replace('name = "over",', 'name = "over", start_ns = 520_000,'))
     options = ["--set", 'cc="sperc"', "--set", "limit_ns=3_000_000", "--out", str(tmp_path / "out")]
-    done = p4cc("run", str(scenario), *options)
+    done = forked("run", str(scenario), *options)
     assert done.returncode == 0, done.stderr
     told = "a link was down, and flows that have ended left num_b_of of spine0: 1048576, interval_of of spine0: "
     assert told in done.stderr

@@ -6,8 +6,6 @@ import math
 import os
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from host_agents.cc.base import ReactionPoint
 from host_agents.cc.composite import CompositeReactionPoint
 from host_agents.errors import HostError, LimitError
 from p4switch.errors import UserError
+from tests.e2e import runs
 
 CODE = """\
 from dataclasses import dataclass
@@ -56,9 +55,7 @@ def tables(cc: str) -> dict[str, Any]:
 
 
 def p4cc(*arguments: str, native: bool = True) -> tuple[int, str]:
-    environment = {**os.environ, **({} if native else {"P4CC_NATIVE": "0"})}
-    command = [sys.executable, "-c", "from p4cc.cli import main; main()", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    done = runs.forked(*arguments) if native else runs.p4cc(*arguments, env={**os.environ, "P4CC_NATIVE": "0"})
     return done.returncode, done.stderr
 
 
