@@ -35,6 +35,9 @@ include_option = click.option(
 arch_option = click.option(
     "--arch", metavar="NAME", help="Architecture, such as psa; without it, that of the program's package."
 )
+pipeline_option = click.option(
+    "--pipeline", type=click.IntRange(0), metavar="N", help="Pipeline N of a TNA or T2NA program that has several."
+)
 define_option = click.option(
     "-D",
     "define",

@@ -8,7 +8,8 @@ v1model. Its folder and all above it are searched for includes, up to FOLDER. Ea
 program, how far it came, the first error. It is `parsed` if it was read, `checked` if it has no
 type error, and `compiled` if JSON was generated. Without --arch each is tried for TNA, and if it
 does not compile for T2NA. With --tests so many generated tests run on the built-in switch, or fewer if
-these execute all of the program, and it is `tested` if all pass.
+these execute all of the program, and it is `tested` if all pass. A program of several pipelines has so many
+tests for each of them.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from pathlib import Path
 
 import click
 
+from p4switch.compiler import compile_pipelines
 from p4switch.compiler.frontend import parse_and_check
-from p4switch.compiler.passes import for_bmv2, lowered
 from p4switch.errors import UserError
-from p4switch.interpreter import deep_recursion
 from p4switch.sources import arch_option, define_option, include_option
 from p4switch.stf import Options, run_tests
 from p4switch.testgen import generate, write
@@ -49,28 +49,28 @@ def includes(program: Path, folder: Path) -> list[Path]:
     return parents[: parents.index(folder) + 1]
 
 
-def outcome(program: Path, dirs: list[Path], defines: dict[str, str], arch: str) -> tuple[str, str]:
-    """Return how far the compiler gets, and the first error."""
+def outcome(program: Path, dirs: list[Path], defines: dict[str, str], arch: str) -> tuple[str, str, int]:
+    """Return how far the compiler gets, the first error, and the number of pipelines."""
     how_far = "parsed"
     try:
-        checked = parse_and_check(program, dirs, defines, arch)
+        parse_and_check(program, dirs, defines, arch)
         how_far = "checked"
-        with deep_recursion():
-            for_bmv2(lowered(checked))
+        return "compiled", "", len(compile_pipelines(program, dirs, defines, arch))
     except UserError as error:
-        return how_far, str(error).splitlines()[0]
-    return "compiled", ""
+        return how_far, str(error).splitlines()[0], 0
 
 
-def tested(program: Path, dirs: list[Path], defines: dict[str, str], arch: str, count: int, limit_s: float) -> str:
-    """Return why a compiled program is not tested, or nothing if `count` generated tests pass."""
-    code, result = generate(program, dirs, defines, most=count, seconds=limit_s, arch=arch)
+def tested(
+    program: Path, dirs: list[Path], defines: dict[str, str], arch: str, pipeline: int, count: int, limit_s: float
+) -> str:
+    """Return why a pipeline of a compiled program is not tested, or nothing if `count` generated tests pass."""
+    code, result = generate(program, dirs, defines, most=count, seconds=limit_s, arch=arch, pipeline=pipeline)
     whole = result.covered == result.statements - len(result.unreachable)
     if not result.tests or (len(result.tests) < count and not whole):
         return f"{len(result.tests)} tests in {limit_s:g} s"
-    options = Options("builtin", program, tuple(dirs), tuple(defines.items()), arch=arch)
+    options = Options("builtin", program, tuple(dirs), tuple(defines.items()), arch=arch, pipeline=pipeline)
     with tempfile.TemporaryDirectory() as folder:
-        files = write(Path(folder), program, dirs, code, result, defines, arch)
+        files = write(Path(folder), program, dirs, code, result, defines, arch, pipeline)
         causes = [str(done.cause) for done in run_tests(files, 1, limit_s, options) if done.cause is not None]
     return causes[0] if causes else ""
 
@@ -99,11 +99,12 @@ def main(
                 continue
             dirs = [*includes(program, folder), *include]
             for chip in [arch] if arch else _CHIPS:
-                how_far, error = outcome(program, dirs, define, chip)
+                how_far, error, pipelines = outcome(program, dirs, define, chip)
                 if how_far == "compiled":
                     break
             if how_far == "compiled" and count:
-                error = tested(program, dirs, define, chip, count, seconds)
+                errors = (tested(program, dirs, define, chip, n, count, seconds) for n in range(pipelines))
+                error = next(filter(None, errors), "")
                 how_far = how_far if error else "tested"
             reached[how_far] += 1
             shown = error.replace(f"{folder}/", "")

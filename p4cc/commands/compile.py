@@ -10,7 +10,7 @@ import click
 from p4switch.compiler import compile_program
 from p4switch.compiler.warnings import NAMES
 from p4switch.errors import UserError, suggest
-from p4switch.sources import arch_option, define_option, include_option
+from p4switch.sources import arch_option, define_option, include_option, pipeline_option
 
 
 def _list_passes(context: click.Context, _: click.Parameter, value: bool) -> None:
@@ -52,7 +52,7 @@ def _inspected(
     "--p4info", type=click.Path(path_type=Path), metavar="FILE", help="P4Info: text, or binary if it ends in .bin."
 )
 @click.option("--bf-rt", type=click.Path(path_type=Path), metavar="FILE", help="bf-rt.json of a TNA or T2NA program.")
-@click.option("--pipeline", type=click.IntRange(0), metavar="N", help="Compile pipeline N of a TNA or T2NA program.")
+@pipeline_option
 @click.option("--Wdisable", "disabled", multiple=True, metavar="NAME", help="Silence a kind of warnings, or all.")
 @click.option("--Werror", "errors", multiple=True, metavar="NAME", help="Make a kind of warnings errors, or all.")
 @click.option(

@@ -11,7 +11,7 @@ import click
 
 from p4switch.errors import UserError
 from p4switch.output_file import check_folder, check_writable, write_files
-from p4switch.sources import arch_option, define_option, include_option
+from p4switch.sources import arch_option, define_option, include_option, pipeline_option
 
 if TYPE_CHECKING:
     from p4switch.stf import Result
@@ -27,6 +27,7 @@ _FILE = click.Path(path_type=Path)
 @include_option
 @define_option
 @arch_option
+@pipeline_option
 @click.option("-v", "--verbose", is_flag=True, help="Show the trace of every packet, not only of failing tests.")
 @click.option(
     "--trace", "form", type=click.Choice(["text", "json", "log"]), default="text", show_default=True,
@@ -51,6 +52,7 @@ def command(
     include: tuple[Path, ...],
     define: dict[str, str],
     arch: str | None,
+    pipeline: int | None,
     verbose: bool,
     form: Form,
     coverage: Path | None,
@@ -85,7 +87,8 @@ def command(
         results.append(result)
 
     given = tuple(define.items())
-    options = Options(switch, program, include, given, trace=verbose, coverage=coverage is not None, arch=arch)
+    measured = coverage is not None
+    options = Options(switch, program, include, given, verbose, measured, arch, pipeline)
     passed = run_folder(paths, jobs, options=options, each=each)
     if junit_file is not None:
         write_files({junit_file: junit(results)})

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from p4switch.errors import UserError
-from p4switch.sources import arch_option, define_option, include_option
+from p4switch.sources import arch_option, define_option, include_option, pipeline_option
 
 _PATH = click.Path(path_type=Path)
 _DEFAULT_S = 60.0
@@ -35,6 +35,7 @@ def _until(text: str) -> tuple[int | None, float]:
 @include_option
 @define_option
 @arch_option
+@pipeline_option
 @click.option("-o", "out", required=True, type=_PATH, metavar="FOLDER", help="Folder for the tests.")
 @click.option(
     "--until",
@@ -50,6 +51,7 @@ def command(
     include: tuple[Path, ...],
     define: dict[str, str],
     arch: str | None,
+    pipeline: int | None,
     out: Path,
     until: str,
     seed: int,
@@ -64,8 +66,8 @@ def command(
     from p4switch.testgen import generate, write
 
     most, seconds = _until(until)
-    code, result = generate(program, include, define, seed, assume, most, seconds, arch)
-    write(out, program, include, code, result, define, arch)
+    code, result = generate(program, include, define, seed, assume, most, seconds, arch, pipeline)
+    write(out, program, include, code, result, define, arch, pipeline)
     reachable = result.statements - len(result.unreachable)
     click.echo(f"{len(result.tests)} tests, {result.covered} of {reachable} reachable statements, {result.runs} runs")
     for dead in result.unreachable:

@@ -46,6 +46,7 @@ class Options:
     trace: bool = False
     coverage: bool = False
     arch: str | None = None
+    pipeline: int | None = None
 
 
 _DEFAULT = Options()
@@ -68,8 +69,9 @@ def run_test(
     tell: Callable[[int, str], object] = lambda line, text: None,
     defines: Mapping[str, str] | None = None,
     arch: str | None = None,
+    pipeline: int | None = None,
 ) -> None:
-    """Run the test in file `test` on the P4 program in file `program`.
+    """Run the test in file `test` on the P4 program in file `program`, or on one `pipeline` of it.
 
     Raises UserError if the test fails.
 
@@ -78,7 +80,7 @@ def run_test(
     outcome = Outcome()
     try:
         macros = tuple((defines or {}).items())
-        options = Options(switch, Path(program), tuple(map(Path, include_dirs)), macros, arch=arch)
+        options = Options(switch, Path(program), tuple(map(Path, include_dirs)), macros, arch=arch, pipeline=pipeline)
         _run(Path(test), options, outcome)
     finally:
         for line, text in outcome.said:
@@ -90,7 +92,7 @@ def _run(test: Path, options: Options, outcome: Outcome) -> None:
     if not program.is_file():
         raise UserError(f"no program {program.name} beside it" if options.program is None else f"no file {program}")
     commands = parse(read_text(test))
-    compiled = compile_program(program, options.include_dirs, dict(options.defines), options.arch)
+    compiled = compile_program(program, options.include_dirs, dict(options.defines), options.arch, options.pipeline)
     own = with_draws(read(compiled.json), commands) if draws(commands) else compiled.program
     if options.switch == "bmv2":
         from p4switch.stf.bmv2_rig import run_on_bmv2

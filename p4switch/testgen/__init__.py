@@ -32,11 +32,12 @@ def generate(
     most: int | None = None,
     seconds: float = 60.0,
     arch: str | None = None,
+    pipeline: int | None = None,
 ) -> tuple[Code, Result]:
     """Return tests for the program in file `path` that cover all statements, within `seconds` from now.
 
-    `most` is the maximum number of tests. `assume`: see `testgen.assume`; all assumptions have to hold. `arch`: see
-    `parse_and_check`.
+    `most` is the maximum number of tests. `assume`: see `testgen.assume`; all assumptions have to hold. `arch` and
+    `pipeline`: see `compile_program`.
 
     Raises CompileError and UserError.
     """
@@ -52,6 +53,7 @@ def generate(
 
     began_s = time.monotonic()
     program = parse_and_check(path, include_dirs, defines, arch)
+    program.pipeline = pipeline
     with deep_recursion():
         compiled = lowered(program)
         compiled.require("testgen")
@@ -68,6 +70,7 @@ def write(
     result: Result,
     defines: Mapping[str, str] | None = None,
     arch: str | None = None,
+    pipeline: int | None = None,
 ) -> list[Path]:
     """Write the tests as STF files, and a pytest module for them, into `folder`; return the STF files.
 
@@ -91,7 +94,7 @@ def write(
         lines.append(f"packet {run.port} {run.packet.hex().upper()}")
         contents[folder / f"{program.stem}-assert-{number}.stf"] = ("\n".join(lines) + "\n").encode()
     folders = [_from(folder, i) for i in include if i != SOURCE_DIRECTORY]
-    module = pytest_module(_from(folder, program), folders, defines or {}, [f.name for f in files], arch)
+    module = pytest_module(_from(folder, program), folders, defines or {}, [f.name for f in files], arch, pipeline)
     contents[folder / f"test_{program.stem.replace('-', '_')}.py"] = module.encode()
     write_files(contents)
     return files

@@ -96,7 +96,12 @@ def _masked(data: bytes, mask: bytes) -> str:
 
 
 def pytest_module(
-    program: Path, include: Sequence[Path], defines: Mapping[str, str], names: Sequence[str], arch: str | None
+    program: Path,
+    include: Sequence[Path],
+    defines: Mapping[str, str],
+    names: Sequence[str],
+    arch: str | None,
+    pipeline: int | None,
 ) -> str:
     """Return a pytest module for the STF files `names` beside it; the paths are relative to it.
 
@@ -116,9 +121,11 @@ PROGRAM = Path(__file__).parent / {str(program)!r}
 INCLUDE = [{folders}SOURCE_DIRECTORY]
 DEFINES = {dict(defines)!r}
 ARCHITECTURE = {arch!r}
+PIPELINE = {pipeline!r}
 
 
 @pytest.mark.parametrize("name", {list(names)!r})
 def test_{program.stem.replace("-", "_")}(name: str) -> None:
-    run_test(PROGRAM, Path(__file__).with_name(name), INCLUDE, defines=DEFINES, arch=ARCHITECTURE)
+    test = Path(__file__).with_name(name)
+    run_test(PROGRAM, test, INCLUDE, defines=DEFINES, arch=ARCHITECTURE, pipeline=PIPELINE)
 '''

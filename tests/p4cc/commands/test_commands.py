@@ -191,7 +191,7 @@ def test_a_trace_reads_as_a_story() -> None:
         (1200, 1, "transmit", 4, 3, 1058, 1066, 1, 0),
         (1300, 1, "drop:buffer", 4, 3, 0, 1058, 1, 0),
     ]
-    told = explain(hops(records, lambda node: pytest.fail("nothing is of a pipeline")), ["h0", "s0"])
+    told = explain(hops(records, lambda *_: pytest.fail("nothing is of a pipeline")), ["h0", "s0"])
     lines = [" ".join(line.split()) for line in told]
     assert lines == [
         "10 ns h0 #0 1058 B leaves the host",

@@ -122,7 +122,7 @@ def test_a_script_of_a_scenario_may_write_it(tmp_path: Path) -> None:
         "client.write(table, fill)\n"
     )
     (tmp_path / "entries.py").write_text(CLIENT + body)
-    made = bfrt_script.updates(program, "program", tmp_path / "entries.py", "s0")
+    made = bfrt_script.updates({0: program}, "program", tmp_path / "entries.py", "s0")[0]
     switch = load().Switch(str(build(program.program)))
     client = LocalClient(Device(lambda _: switch))
     client.set_pipeline(program.p4info, program.json_bytes)

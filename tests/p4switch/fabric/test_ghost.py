@@ -116,7 +116,7 @@ def test_a_trace_shows_it_with_the_packet_that_changed_the_queue(tmp_path: Path)
     made, _ = network(Switch(str(traced.library)), [(0, each) for each in data])
     made.trace(made.flow(ip(0), ip(1), 7))
     made.run()
-    found = [event for *_, event in hops(made.trace_records(), lambda _: Decoder(traced)) if event is not None]
+    found = [event for *_, event in hops(made.trace_records(), lambda *_: Decoder(traced)) if event is not None]
     ghosts = [event for event in found if isinstance(event, ev.PipelineEntered) and event.pipeline == "ghost"]
     assert [event.packet for event in ghosts] == [1] * 4, "the first packet leaves at once"
     accessed = [event for event in found if isinstance(event, ev.RegisterAccessed) and event.written]

@@ -98,7 +98,7 @@ def test_a_trace_tells_what_the_pipeline_did() -> None:
     found = [
         plain(event).split(maxsplit=2)[-1] if event is not None else str(record[2])
         for record, *_, event in hops(
-            network.trace_records(), lambda _: Decoder(build_traced(compile_program(PROGRAM).program))
+            network.trace_records(), lambda *_: Decoder(build_traced(compile_program(PROGRAM).program))
         )
     ]
     assert found[0] == "send"

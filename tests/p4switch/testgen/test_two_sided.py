@@ -14,6 +14,7 @@ from tests.p4switch.architectures import test_psa as psa
 from tests.p4switch.architectures import tofino
 from tests.p4switch.architectures.test_tna import MIRROR
 from tests.p4switch.architectures.test_tna import MIRRORED as TO_SESSION
+from tests.p4switch.fabric.test_pipes import program as of_two_pipelines
 
 pytest.importorskip("z3", reason="z3 is not installed")
 
@@ -28,14 +29,23 @@ DEEPER = (
 """The rest of an egress parser that takes more than the ingress parser did."""
 
 
-def generated(program: Path, arch: str, seconds: float = 60) -> Result:
+def generated(program: Path, arch: str, seconds: float = 60, pipeline: int | None = None) -> Result:
     """Return the result for a program of which all statements can be covered; its tests hold."""
-    code, result = generate(program, [SOURCE_DIRECTORY], seconds=seconds, arch=arch)
-    files = write(program.parent / "generated", program, [SOURCE_DIRECTORY], code, result, arch=arch)
+    code, result = generate(program, [SOURCE_DIRECTORY], seconds=seconds, arch=arch, pipeline=pipeline)
+    folder = program.parent / "generated"
+    files = write(folder, program, [SOURCE_DIRECTORY], code, result, arch=arch, pipeline=pipeline)
     for file in files:
-        run_test(program, file, [SOURCE_DIRECTORY], arch=arch)
+        run_test(program, file, [SOURCE_DIRECTORY], arch=arch, pipeline=pipeline)
     assert (result.missing, result.only_unstable) == ([], [])
     return result
+
+
+@pytest.mark.parametrize("pipeline", [0, 1])
+def test_each_pipeline_of_a_program_has_tests_of_its_own(tmp_path: Path, pipeline: int) -> None:
+    result = generated(of_two_pipelines(tmp_path), "tna", pipeline=pipeline)
+    assert result.tests
+    module = next((tmp_path / "generated").glob("test_*.py")).read_text()
+    assert f"PIPELINE = {pipeline}" in module
 
 
 PSA = {
