@@ -22,6 +22,10 @@ class MaskedTable(Owner, Protocol):
     """A table whose keys have masks."""
 
     @property
+    def table_id(self) -> int:
+        """The table's id in P4Info."""
+
+    @property
     def object_name(self) -> str:
         """The table's name in the program."""
 
@@ -70,6 +74,7 @@ class DynamicKeyMask(Attribute):
         for cell, ignored in enumerate(self._cells(masks)):
             data = objects.packed(TableKeyMasks, {"ignored": ignored})
             state.switch.object_write(masks_of(self._table.object_name), cell, data)
+        state.tables.set_masks(self._table.table_id, masks)
         self._set_masks(masks)
 
     def _cells(self, masks: dict[int, int]) -> Iterator[int]:

@@ -4,7 +4,7 @@ Each write checks everything first, then changes the engine, then the store; it 
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -74,6 +74,17 @@ class _State:
     default_metadata: bytes = b""
     default_cookie: int = 0
     default_meter: MeterRates | None = None
+    masks: tuple[int, ...] = ()  # of the exact fields, in order; empty: they are whole
+
+    def key_of(self, matches: Sequence[Message]) -> tuple[KeyField, ...]:
+        """Return the engine's key, without the bits that masks exclude.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT).
+        """
+        key = decode_match(self.info, matches)
+        if not self.masks:
+            return key
+        return tuple((_masked(value, mask), b"") for (value, _), mask in zip(key, self.masks, strict=True))
 
 
 class TableStore:
@@ -108,7 +119,7 @@ class TableStore:
             invalid("has_time_since_last_hit must not be set in WriteRequest")
         if message.is_default_action:
             return self._write_default(kind, state, message)
-        key = self._key(info, message)
+        key = self._key(state, message)
         entry = state.entries.get(key)
         if kind == _DELETE:
             return self._delete(state, key, entry)
@@ -117,9 +128,14 @@ class TableStore:
             return self._insert(state, key, entry, message)
         return self._modify(state, entry, message)
 
+    def set_masks(self, table_id: int, masks: Mapping[int, int]) -> None:
+        """Set the masks of a table's fields by their ids; all fields are exact, and the table has no entries."""
+        state = self._state(table_id)
+        state.masks = tuple(masks[f.id] for f in state.info.fields)
+
     @staticmethod
-    def _key(info: Table, message: Message) -> Key:
-        priority = message.priority
+    def _key(state: _State, message: Message) -> Key:
+        info, priority = state.info, message.priority
         if info.needs_priority:
             if priority <= 0:
                 invalid(f"{info.name}: priority {priority}; expected 1 or more, as the table has ternary, range or "
@@ -127,7 +143,7 @@ class TableStore:
         elif priority:
             invalid(f"{info.name}: priority {priority}; expected 0, as the table has no ternary, range or optional "
                     "match fields")
-        return decode_match(info, message.match), priority
+        return state.key_of(message.match), priority
 
     @staticmethod
     def _check_extras(info: Table, message: Message) -> None:
@@ -488,7 +504,7 @@ class TableStore:
         state = self._state(message.table_id)
         if message.is_default_action:
             unimplemented(f"{state.info.name}: the default entry has no direct counter")
-        entry = state.entries.get(self._key(state.info, message))
+        entry = state.entries.get(self._key(state, message))
         if entry is None:
             not_found(f"{state.info.name}: the entry does not exist")
         return state.info, entry
@@ -597,7 +613,7 @@ class TableStore:
     def find(self, message: Message) -> tuple[Key, Entry] | None:
         """Return the entry with the key of a TableEntry, and that key. Raises P4RuntimeError (INVALID_ARGUMENT)."""
         state = self._state(message.table_id)
-        key = self._key(state.info, message)
+        key = self._key(state, message)
         entry = state.entries.get(key)
         return None if entry is None else (key, entry)
 
@@ -660,6 +676,11 @@ def _encode_target(target: Target, into: Message) -> None:
         encode_one_shot(target, into.action_profile_action_set)
 
 
+def _masked(value: bytes | None, mask: int) -> bytes:
+    assert value is not None
+    return (int.from_bytes(value, "big") & mask).to_bytes(len(value), "big")
+
+
 def _profile(info: Table) -> Profile:
     assert info.profile is not None
     return info.profile
@@ -671,7 +692,7 @@ def _by_key(state: _State, query: Message) -> Iterator[tuple[Key, Entry] | None]
         for keyed in state.entries.items():
             yield keyed if query.priority in (0, keyed[0][1]) else None
         return
-    match = decode_match(state.info, query.match)
+    match = state.key_of(query.match)
     if query.priority or not state.info.needs_priority:
         key = (match, query.priority)
         if key in state.entries:

@@ -9,7 +9,7 @@ import pytest
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.compiler import Compiled
 from p4switch.compiler.diagnostics import CompileError
-from p4switch.p4runtime.messages import code_pb2
+from p4switch.p4runtime.messages import code_pb2, p4runtime_pb2
 from tests.p4switch.architectures.tofino import compiled
 from tests.p4switch.bfrt.conftest import Bench, Client
 from tests.p4switch.bfrt.test_server import refused
@@ -79,6 +79,22 @@ def test_masked_bits_are_ignored_in_packets_and_in_entries(bench: Bench) -> None
     assert code == code_pb2.ALREADY_EXISTS
     (found,) = client.read(client.entry("In.masked"))
     assert (found["hdr.h.kind"], found["hdr.h.value[5:0]"], found["wide"]) == ((4,), (0,), (2 << 32 | 1,))
+
+
+def test_entries_of_p4runtime_are_masked_too(bench: Bench) -> None:
+    """An entry with ignored bits matches packets without them, and is the one that BfRuntime finds."""
+    client = bench.client
+    set_masks(client, kind=0xFC, value=0x3F, valid=1, wide=(1 << 96) - 1)
+    put(client)
+    query = p4runtime_pb2.Entity()
+    query.table_entry.table_id = bench.p4info.tables[0].preamble.id
+    (found,) = bench.p4runtime.read([query])
+    client.write("DELETE", client.entry("In.masked"))
+    found.table_entry.match[0].exact.value = b"\x07"
+    bench.p4runtime.write([p4runtime_pb2.Update(type=p4runtime_pb2.Update.INSERT, entity=found)])
+    assert ports(bench, (4, 0xD5), (7, 0xD5), (8, 0xD5)) == [3, 3, 9]
+    (read,) = client.read(client.entry("In.masked"))
+    assert read["hdr.h.kind"] == (4,)
 
 
 def test_a_wide_field_is_masked_in_all_its_parts(bench: Bench) -> None:
