@@ -100,13 +100,14 @@ def selected(scenario: Scenario, topology: Topology) -> dict[Place, dict[str, tu
     highest = max(switch.tier for switch in topology.switches)
     for switch in topology.switches:
         selecting = [place for place, group in enumerate(groups) if _has(group, switch, highest)]
-        given = [groups[place].pipes or 0 for place in selecting]
-        count = next(filter(None, reversed(given)), scenario.switch.pipes)
-        for place in selecting:
-            if absent := [pipe for pipe in groups[place].in_pipes if pipe >= count]:
+        count = scenario.switch.pipes
+        for number in selecting:
+            count = groups[number].pipes or count
+        for number in selecting:
+            if absent := [pipe for pipe in groups[number].in_pipes if pipe >= count]:
                 has = "1 pipe" if count == 1 else f"{count} pipes"
                 raise UserError(
-                    f"switches.{place}.in_pipes: pipe {absent[0]} of {switch.name!r}, which has {has}; expected "
+                    f"switches.{number}.in_pipes: pipe {absent[0]} of {switch.name!r}, which has {has}; expected "
                     "smaller numbers, or more pipes"
                 )
         for pipe in range(count):

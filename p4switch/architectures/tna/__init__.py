@@ -45,6 +45,9 @@ PROPERTIES = TableProperties(
 )
 MATCH_KINDS = {"atcam_partition_index": "exact", "dleft_hash": "exact"}
 
+MOST_GENERATED = 1 << 16
+"""Packets of one trigger of the packet generator, all at once: a switch with more would run out of memory."""
+
 TNA = Architecture(
     "tna",
     Path(__file__).parent,
@@ -86,7 +89,7 @@ def packet_path(
         watcher="ghost" if ghost else "",
         watched=(ghost, 4),
         in_front=dict(zip(("ingress_parser", "egress_parser"), fronts, strict=True)),
-        constants={**constants, "BUFFER_CELLS": BUFFER_CELLS},
+        constants={**constants, "BUFFER_CELLS": BUFFER_CELLS, "MOST_GENERATED": MOST_GENERATED},
         states=states,
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
+from p4switch.architectures.architecture import ARCHITECTURES
+from p4switch.architectures.tna import MOST_GENERATED
 from p4switch.bfrt.fields import Json
 from p4switch.bfrt.keys import number, width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.device import State
     from p4switch.p4runtime.profiles import Undo
 
-MOST_GENERATED = 1 << 16  # packets of one trigger, as in packet_path.h
+_PERIODIC = "trigger_timer_periodic"
 _Update = bfruntime_pb2.Update
 _WRITES = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY, _Update.DELETE})
 
@@ -31,7 +33,7 @@ class ApplicationTable(PathTable):
     state = "$pktgen"
     takes = _WRITES
     _TRIGGERS: ClassVar[Mapping[str, int]] = {
-        "trigger_recirc_pattern": 1, "trigger_dprsr": 2, "trigger_timer_one_shot": 3, "trigger_timer_periodic": 4,
+        "trigger_recirc_pattern": 1, "trigger_dprsr": 2, "trigger_timer_one_shot": 3, _PERIODIC: 4,
     }  # fmt: skip
     _SAME: ClassVar[Mapping[str, str]] = {
         "timer_nanosec": "timer_ns", "pattern_value": "value", "pattern_mask": "mask", "app_enable": "enabled",
@@ -83,7 +85,19 @@ class ApplicationTable(PathTable):
                 unimplemented(f"{self.name}: {name} other than 0 is not supported")
         if (packets := cell["batches"] * cell["packets"]) > MOST_GENERATED:
             invalid(f"{self.name}: {packets} packets a trigger, all at once; expected at most {MOST_GENERATED}")
+        if cell["enabled"] and cell["trigger"] == self._TRIGGERS[_PERIODIC]:
+            self._check_rate(packets, cell["timer_ns"], state)
         return self._store(index, cell, state)
+
+    def _check_rate(self, packets: int, timer_ns: int, state: State) -> None:
+        """Refuse a timer that generates more packets than the pipe takes, one for each cycle of its clock."""
+        clock_hz = ARCHITECTURES.find(state.pipeline.p4info.pkg_info.arch).clock_hz
+        if packets * 10**9 > timer_ns * clock_hz:
+            least_ns = -(-packets * 10**9 // clock_hz)
+            invalid(
+                f"{self.name}: a timer of {timer_ns} ns for {packets} packets; expected at least {least_ns} ns, as the "
+                f"pipe takes a packet in each cycle of its {clock_hz / 1e9:.2f} GHz"
+            )
 
     def _default_port(self) -> int:
         """Return the local port of packets where clients do not choose one: the last group of ports on TNA."""

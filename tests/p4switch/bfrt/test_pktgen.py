@@ -49,6 +49,9 @@ def test_what_an_application_does_not_have_is_refused(bench: Bench) -> None:
     many = application(bench, 1, batch_count_cfg=65535, packets_per_batch_cfg=1)
     told = refused(client.write, "MODIFY", many)[0][1]
     assert told == f"{APPLICATIONS}: 131072 packets a trigger, all at once; expected at most 65536"
+    fast = application(bench, 1, "trigger_timer_periodic", timer_nanosec=1, packets_per_batch_cfg=9, app_enable=True)
+    told = refused(client.write, "MODIFY", fast)[0][1]
+    assert "a timer of 1 ns for 10 packets; expected at least 8 ns, as the pipe takes a packet in each cycle" in told
     assert "application 8; expected less than 8" in refused(client.write, "MODIFY", application(bench, 8))[0][1]
 
 

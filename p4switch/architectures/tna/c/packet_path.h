@@ -398,10 +398,6 @@ static void trace_generated(P4_UNUSED p4_switch *sw, P4_UNUSED const phv *p, P4_
     TRACE(P4_TRACE_GENERATE, P4_NO_POINT, number, p->copy, NULL, 0);
 }
 
-/* Packets of one trigger, which are generated at once: a switch with more would run out of memory. BfRuntime refuses
- * applications with more. */
-#define MOST_GENERATED (1u << 16)
-
 /* Adds the packets of one trigger of an application to the list that ends at `last`; they will enter ingress. `cause`
  * is the packet that is the trigger, or NULL. Returns the new end. */
 static p4_packet **generate_from(p4_switch *sw, uint32_t number, phv *cause, p4_tick now, uint32_t pipe,
