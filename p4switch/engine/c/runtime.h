@@ -281,6 +281,7 @@ struct p4_switch {
     uint32_t drop_port;
     uint32_t device_id;
     uint32_t pipe;           /* its number */
+    uint64_t timed;          /* packets that timers have made */
 
     p4_switch_counts counts;
     p4_groups multicast, clones;

@@ -99,7 +99,7 @@ typedef struct p4_trace_event {
     uint32_t pipe;      /* of the switch, in which it occurred */
     p4_trace_kind kind;
     uint32_t tag;       /* of the frame */
-    uint32_t packet;    /* number of the frame received, from 0; of that frame, 0 or the number of a copy */
+    uint32_t packet;    /* number of the frame received or packet of a timer, from 0; 0 or the number of a copy of it */
     uint32_t copy;
     uint32_t point;     /* P4_NO_POINT: none */
     uint32_t size;      /* of data */

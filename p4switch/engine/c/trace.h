@@ -16,13 +16,14 @@ static void trace(p4_switch *sw, const phv *p, p4_trace_kind kind, uint32_t poin
                                                      (uint32_t)size, p->now, value, extra, data});
 }
 
-/* The number of a frame that has just been received: how many frames the switch had received before it. */
+/* The number of a frame that has just been received, or of a packet that a timer has just made: how many of both the
+ * switch had before it. */
 static uint32_t frame_number(const p4_switch *sw)
 {
-    uint64_t received = sw->counts.received;
+    uint64_t before = sw->counts.received + sw->timed;
     for (uint32_t i = 0; sw->pipes && i < sw->pipes->count; i++)
-        received += i == sw->pipe ? 0 : sw->pipes->list[i]->counts.received;
-    return (uint32_t)received - 1;
+        before += i == sw->pipe ? 0 : sw->pipes->list[i]->counts.received + sw->pipes->list[i]->timed;
+    return (uint32_t)before - 1;
 }
 
 /* Makes the present state of the packet the reference for later changes. */

@@ -10,12 +10,17 @@ import pytest
 
 from control_plane.controller import Program, program_switch
 from control_plane.programs.entries import Action, Exact, TableEntry
+from p4switch.architectures.packet_path import PACKET_PATHS
 from p4switch.compiler import Compiled, compile_program
 from p4switch.daemon.process import SwitchProcess
+from p4switch.engine import objects
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import p4runtime_pb2
 from p4switch.sources import SOURCE_DIRECTORY
+from p4switch.trace import Event
+from tests.p4switch.architectures import tofino
+from tests.p4switch.daemon.conftest import wait_until
 
 STEP = Path(__file__).parents[3] / "examples" / "tofino" / "step.p4"
 
@@ -69,3 +74,20 @@ def test_pipes_run_programs_of_one_chip(process: SwitchProcess, step: Compiled) 
             second.set_pipeline(t2na.p4info, t2na.json_bytes)
         with pytest.raises(P4RuntimeError, match="expected a program for a chip, as the switch has 2 pipes"):
             second.set_pipeline(v1model.p4info, v1model.json_bytes)
+
+
+def test_packets_of_timers_have_numbers_of_their_own(tmp_path: Path) -> None:
+    """A trace distinguishes them from each other, and from the frame that came before them."""
+    program = tofino.write(tmp_path, INGRESS="apply { tm.ucast_egress_port = 9; }")
+    events: list[Event] = []
+    process = SwitchProcess({}, address="127.0.0.1:0", trace=events.append)
+    process.load_sources([program], arch="tna")
+    kind = PACKET_PATHS.find("tna.Switch").states["pktgen"].kind
+    app = {"enabled": 1, "trigger": 3, "timer_ns": 1000, "batches": 1, "packets": 2, "length": 100, "port": 68}
+    process.start()
+    try:
+        process.devices[0].look(lambda state: state.switch.object_write("$pktgen", 0, objects.packed(kind, app)))
+        wait_until(lambda: len({event.packet for event in events}) > 1, 20)
+    finally:
+        process.stop()
+    assert {event.packet for event in events} == {0, 1}

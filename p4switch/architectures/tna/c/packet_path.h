@@ -413,6 +413,7 @@ static p4_packet **generate_from(p4_switch *sw, uint32_t number, phv *cause, p4_
         q->now = now;
         q->ingress_port = pipe << 7 | (app->port & 0x7f);
         if (!cause) {
+            sw->timed++;
             family_of(q);
             NUMBER(q, frame_number(sw), 0);
         }
