@@ -37,17 +37,17 @@ def pages() -> dict[str, str]:
         "reference/sweep.md": _page("Keys of a sweep", _SWEEP, [("", keys.sweep_keys())]),
         "reference/topologies.md": _page(
             "Topologies",
-            "`topology.name` says which. Below, keys of `[topology]`.",
+            "`topology.name` selects one. The tables list the keys of `[topology]`.",
             [(_named(n, summary(topologies.parameters(n))), keys.topology_keys(n)) for n in topologies.names()],
         ),
         "reference/workloads.md": _page(
             "Workloads",
-            "`workload.name` says which. Below, keys of `[workload]`.",
+            "`workload.name` selects one. The tables list the keys of `[workload]`.",
             [(_named(n, summary(workloads.parameters(n))), keys.workload_keys(n)) for n in workloads.names()],
         ),
         "reference/protocols.md": _page(
             "Congestion control",
-            '`cc` says which; `cc = "hpcc+vai"` adds a mechanism. A protocol\'s parameters are a table of its own.',
+            '`cc` selects one; `cc = "hpcc+vai"` adds a mechanism.',
             [
                 (
                     f"{_named(n, one.summary)}\n\nSource: {one.source}. P4 program: `{one.program}`.",
@@ -58,7 +58,7 @@ def pages() -> dict[str, str]:
         ),
         "reference/load-balancers.md": _page(
             "Load balancers",
-            "`lb` says which. Those of the switches are `switch.load_balancing` (`p4cc list switch-lb`).",
+            "`lb` selects one. `switch.load_balancing` selects one of the switches (`p4cc list switch-lb`).",
             [
                 (_named(n, one.summary) + (f"\n\nSource: {one.source}." if one.source else ""),
                  keys.load_balancer_keys(one))
@@ -67,7 +67,7 @@ def pages() -> dict[str, str]:
         ),
         "reference/programs.md": _page(
             "P4 programs",
-            "`program` says which; without it a run has the one that its protocol needs.",
+            "`program` selects one; without it a run has the one that its protocol needs.",
             [(_named(n, summary(programs.program(n).parameters)), keys.program_keys(n)) for n in programs.names()],
         ),
         "reference/packets.md": docs.page(wireformats.opcodes()),
@@ -86,8 +86,8 @@ def pages() -> dict[str, str]:
 
 
 _SCENARIO = (
-    "What a topology, a workload or a probe takes has a page of its own. `none` is the default of a key that is left\n"
-    "out. `p4cc explain KEY` tells the same."
+    "Topologies, workloads, protocols and probes have pages with their keys. `none` is the default of a key\n"
+    "that may be left out. `p4cc explain KEY` prints the same."
 )
 _SWEEP = "A sweep runs a scenario with every combination of its axes' values. [An example](../formats.md#sweeps)."
 
@@ -166,7 +166,7 @@ def _glossary() -> str:
 
 def _claims() -> str:
     rows = ((name, claim.text, claim.source) for name, claim in claims().items())
-    introduction = "Whether each holds here is in [Reproduction of the papers](../papers/README.md)."
+    introduction = "[Reproduction of the papers](../papers/README.md) says which of them hold in p4cc."
     return "\n".join(["# What the papers claim", "", introduction, "", *_table(("id", "claim", "source"), rows), ""])
 
 
