@@ -103,8 +103,8 @@ class NicConfig:
     # One ACK is sent for this many packets of a message, and for its last packet. When ECN marks
     # begin or end, the packets before are also acknowledged at once. With selective repeat, so are
     # out-of-order packets, if losses are found by them (`loss_packets`); otherwise early packets
-    # wait like packets in order, as long as a SACK can name them. No packet waits for its ACK
-    # longer than a base RTT.
+    # wait like packets in order, as long as a SACK can name them. A packet that uses up the window
+    # or the credit requests an ACK, too.
     ack_every_packets: int = 1
     # If above 0, with selective repeat, this replaces the rule above: one ACK when this many bytes
     # of frames have arrived since the last one (Ultra Ethernet). The first packet, marked packets,
@@ -112,6 +112,9 @@ class NicConfig:
     # last packet that waits to be sent, in one after which the window or the credit is used up, and
     # in retransmissions.
     ack_every_bytes: int = 0
+    # Longest time that a packet waits for the ACK of a later one; None: a base RTT. If it is shorter
+    # than the time in which a sender sends `ack_every_packets`, there are more ACKs than that.
+    ack_wait_ns: int | None = None
     rto_ns: int = 1_000_000
     # Number of retransmissions after time-outs without any new acknowledgement. After one more
     # time-out the queue pair is in error (IBTA volume 1, 12.7.38: the retry count, of 3 bits; 7 is
@@ -173,6 +176,8 @@ class NicConfig:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise ParameterError(f"{name} {value}: expected {low} to {high}")
+        if self.ack_wait_ns is not None and not 1 <= self.ack_wait_ns <= 1 << 40:
+            raise ParameterError(f"ack_wait_ns {self.ack_wait_ns}: expected 1 to {1 << 40}, or None")
         for name, allowed in (("reliability", (*RELIABILITIES, DATAGRAM)), ("cc_scope", (None, *CC_SCOPES))):
             value = getattr(self, name)
             if value not in allowed:

@@ -15,8 +15,8 @@ class Receiver(TimerOwner):
 
     Packets are numbered from 0 without bound.
 
-    Packets that request no ACK are acknowledged after a base RTT, because a sender may have stopped
-    before the packet that would request one.
+    Packets that request no ACK are acknowledged after a while (`ack_wait_ns`), because a sender may
+    have stopped before the packet that would request one.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -38,8 +38,9 @@ class Receiver(TimerOwner):
         self._waiting_psn = 0
         self._waiting_frame = b""
         self._waiting_since_ns = 0  # arrival of the first of them
-        self._most_wait_ns = transport.config.base_rtt_ns
-        self._last_hop_dscp = transport.config.last_hop_dscp
+        config = transport.config
+        self._most_wait_ns = config.base_rtt_ns if config.ack_wait_ns is None else config.ack_wait_ns
+        self._last_hop_dscp = config.last_hop_dscp
         self._timer: Timer | None = None  # made on demand, because most queue pairs never need one
 
     def close(self) -> None:

@@ -454,7 +454,10 @@ class Sender(Member):
         entropy: i64 = self.entropy
         entries[at + ORDER] = order << ENTROPY_BITS | entropy
         psn = (self.psn_base + number) & PSN_MASK
-        asks = state & ACK_REQUEST != 0 or (self._counted and self._is_last(state))
+        asks = state & ACK_REQUEST != 0
+        if not asks and self._is_last(state):
+            asks = True
+            entries[at + STATE] |= ACK_REQUEST
         frame = data_frame(headers, self.entropy, psn, asks)
         if state >> PAYLOAD_SHIFT & PAYLOAD_MASK >= self._stamped_bytes:
             return frame + now_ns.to_bytes(STAMP_BYTES, "big")
@@ -467,8 +470,11 @@ class Sender(Member):
         return entropy
 
     def _is_last(self, state: i64) -> bool:
-        """Return whether the leaving packet is a retransmission, or nothing follows it for now."""
-        if state & AGAIN != 0 or self.fresh == self.open_end:
+        """Return whether the window or the credit lets no packet follow the leaving one.
+
+        If receivers count bytes, also return True for a retransmission, and if nothing waits to be sent.
+        """
+        if self._counted and (state & AGAIN != 0 or self.fresh == self.open_end):
             return True
         return not self.point.may_send(self.limiter.inflight_bytes)
 

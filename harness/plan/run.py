@@ -364,6 +364,7 @@ class Run:
             cc_scope=settings.cc_scope if self.group_senders else self.cc_scope,
             ack_every_packets=settings.ack_every_packets,
             ack_every_bytes=settings.ack_every_bytes,
+            ack_wait_ns=settings.ack_wait_ns,
             rto_ns=self.rto_ns,
             retry_count=settings.retry_count,
             loss_packets=self.loss_packets,

@@ -197,6 +197,9 @@ class NicSettings(Table):
     # Above 0, instead: one ACK for this many bytes of frames, and at once if marks, losses or
     # used-up windows need it; see NicConfig.
     ack_every_bytes: Annotated[int, Field(ge=0)] = 0
+    # Longest time that a packet waits for the ACK of a later one; None: a base RTT. A short time
+    # makes receivers answer a slow flow more often than once in `ack_every_packets`.
+    ack_wait_ns: Annotated[Nanoseconds, Field(gt=0, le=1 << 40)] | None = None
     # It should exceed the time that a packet may wait in a lossless network: 32 MB take 2.6 ms at
     # 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000

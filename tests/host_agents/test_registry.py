@@ -81,6 +81,7 @@ def test_unknown_load_balancer() -> None:
         ({"reliability": "tcp"}, "reliability 'tcp': expected one of: go-back-n, selective-repeat"),
         ({"cc_scope": "host"}, "cc_scope 'host': expected one of: qp, destination, pair"),
         ({"ack_every_packets": 0}, "ack_every_packets 0: expected 1 to"),
+        ({"ack_wait_ns": 0}, "ack_wait_ns 0: expected 1 to"),
     ],
 )
 def test_a_bad_configuration(change: dict[str, str] | dict[str, int], message: str) -> None:

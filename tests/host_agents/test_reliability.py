@@ -136,6 +136,31 @@ class TestEcho:
         assert qa.take_rtt_ns() == -1  # its answer has waited
 
     @pytest.mark.parametrize("reliability", RELIABILITIES)
+    def test_a_slow_flow_has_no_more_acks_if_packets_may_wait_for_longer(self, reliability: str) -> None:
+        a, b = pair(ack_every_packets=4, reliability=reliability, base_rtt_ns=5_000, ack_wait_ns=20_000)
+        qa, _ = connect(a, b)
+        qa.post(8000)
+        frames, _ = send(a, 6)
+        for place, frame in enumerate(frames[:3]):
+            b.receive(6_000 * place, frame)
+            assert drain(b, 6_000 * place + 5_999) == []
+        b.receive(18_000, frames[3])
+        assert self.told(drain(b, 18_000)) == [(3, False)]
+        b.receive(24_000, frames[4])
+        assert drain(b, 43_999) == []
+        assert self.told(drain(b, 44_000)) == [(4, False)]
+
+    @pytest.mark.parametrize("reliability", RELIABILITIES)
+    def test_the_packet_that_uses_up_the_window_requests_an_ack(self, reliability: str) -> None:
+        a, b = pair(ack_every_packets=4, reliability=reliability)
+        qa, _ = connect(a, b)
+        qa.reaction_point.window_bytes = 3 * 1058.0
+        qa.post(8000)
+        frames, _ = send(a, 3)
+        assert drain(a, 10_000) == []
+        assert [frame[wire.ACK_PSN] >> 7 for frame in frames] == [0, 0, 1]
+
+    @pytest.mark.parametrize("reliability", RELIABILITIES)
     def test_nothing_is_answered_for_a_queue_pair_that_is_closed(self, reliability: str) -> None:
         a, b = pair(ack_every_packets=4, reliability=reliability, base_rtt_ns=5_000)
         qa, qb = connect(a, b)

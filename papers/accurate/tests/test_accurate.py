@@ -122,6 +122,13 @@ def test_small_flows_of_the_direct_network_wait_less() -> None:
         assert of(other, results).summary["pfc"]["pauses_sent"] > 3 * accurate.summary["pfc"]["pauses_sent"]
 
 
+def test_slow_flows_have_an_ack_for_each_1500_bytes() -> None:
+    """Flows that share a link are slow; earlier ACKs would load links near saturation."""
+    summary = of("pause-only", run(*FIG5)).summary
+    acks = summary["conservation"]["entered"] - summary["packets_sent"]
+    assert summary["packets_sent"] / 6 <= acks <= summary["packets_sent"] / 6 + summary["flows"]
+
+
 def test_reno_without_pfc_loses_packets_and_time() -> None:
     lossy = ("--cc", "reno", "--set", "switch.pfc.enabled=false", "--set", "nic.reliability=selective-repeat")
     (result,) = run(*FIG5, *lossy)
