@@ -215,12 +215,13 @@ class Session:
         self._opened_ns = known_ns
         in_order = self._in_order
         while in_order and in_order[0][0] < start_ns and in_order[0][1] < known_ns:
-            flow = self.records[heappop(in_order)[3]].flow
-            if self.owns(flow.source):
-                self.waiting[flow.source] -= 1
-                if not self.waiting[flow.source]:
-                    del self.waiting[flow.source]
-            self._hand_over(self.records[flow.index])
+            record = self.records[heappop(in_order)[3]]
+            source = record.flow.source
+            if source in self.waiting:  # an own host
+                self.waiting[source] -= 1
+                if not self.waiting[source]:
+                    del self.waiting[source]
+            self._hand_over(record)
 
     def note(self, host: int, event: Event, now_ns: int = -1) -> Sequence[Flow]:
         """Process a host's report, and return the flows that follow from it.
@@ -394,8 +395,8 @@ class Session:
         return self._hears(host) or bool(flow.further_sources or flow.further_destinations)
 
     def _put_in_order(self, flow: Flow) -> None:
-        known_ns, host = self._became_known[2 * flow.index : 2 * flow.index + 2]
-        heappush(self._in_order, (flow.start_ns, known_ns, host, flow.index))
+        index, known = flow.index, self._became_known
+        heappush(self._in_order, (flow.start_ns, known[2 * index], known[2 * index + 1], index))
 
     def _waits(self, flow: Flow) -> bool:
         """Return whether a flow needs a new connection, or its host has an earlier flow that does."""
@@ -407,10 +408,11 @@ class Session:
         return (flow.source, flow.further_sources, flow.destination, flow.further_destinations, flow.qp)
 
     def _put_on(self, connection: Connection, record: FlowRecord) -> None:
-        record.qp, record.place = connection.number, len(connection.flows)
+        record.qp = connection.number
+        record.place = len(connection.flows)
         connection.flows.append(record)
         flow = record.flow
-        if self._hears_of(flow, flow.source) or self._hears_of(flow, flow.destination):
+        if not self.divided or self.owns(flow.source) or self._hears_of(flow, flow.destination):
             self._under_way.add(flow.index)
 
     def _hand_over(self, record: FlowRecord) -> None:
@@ -418,7 +420,8 @@ class Session:
         if flow.incast is not None:
             for member in self._incasts.pop((*flow.incast, flow.destinations), ()):
                 self._connected[member.flow.index] = self._connection(member.flow, flow.start_ns)
-        connection = self._connected.pop(flow.index, None) or self._connection(flow, flow.start_ns)
+        connected = self._connected.pop(flow.index, None) if self._connected else None
+        connection = connected or self._connection(flow, flow.start_ns)
         self._put_on(connection, record)
         if self._on_start is not None:
             self._on_start(record)
@@ -439,17 +442,16 @@ class Session:
 
         All connections of an announced incast exist when it begins.
         """
-        key = self._key(flow)
-        if flow.qp is not None and key in self._shared:
-            return self._shared[key]
+        if flow.qp is not None and (shared := self._shared.get(self._key(flow))) is not None:
+            return shared
         connection = Connection(FIRST_NUMBER + len(self.connections), flow.sources, flow.destinations)
         self.connections.append(connection)
         if flow.further_sources or flow.further_destinations:
             self._joint.add(connection.number)
         if flow.qp is not None:
-            self._shared[key] = connection
-        senders = list(filter(self.owns, connection.sources))
-        receivers = list(filter(self.owns, connection.destinations))
+            self._shared[self._key(flow)] = connection
+        senders = [host for host in connection.sources if self.owns(host)]
+        receivers = [host for host in connection.destinations if self.owns(host)]
         if senders or receivers:
             self._connect(connection, flow, time_ns, senders, receivers)
         return connection
