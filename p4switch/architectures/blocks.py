@@ -39,11 +39,11 @@ def lower_control(low: Lowering, block: Block) -> tuple[ir.Block, ir.Block]:
     assert isinstance(block.decl, ast.ControlDecl)
     start, end = ir.Block(), ir.Block()
     low.code = start
-    low.exit_target = end
+    low.jumps.exit = end
     low.calls.make_locals(block)
-    low.return_targets.append((end, None))
+    low.jumps.returns.append((end, None))
     low.statements.run(block.decl.body)
-    low.return_targets.pop()
+    low.jumps.returns.pop()
     low.goto(end)
     return start, end
 

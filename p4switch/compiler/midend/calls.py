@@ -227,11 +227,11 @@ class Calls:
     def body(self, body: ast.Block, result: Value | None, copies: list[tuple[Value, Value]]) -> None:
         """Lower a body: `return` continues after it, and `exit` first copies out."""
         join = ir.Block()
-        self.low.return_targets.append((join, result))
-        self.low.cleanups.append(copies)
+        self.low.jumps.returns.append((join, result))
+        self.low.jumps.cleanups.append(copies)
         self.low.statements.run(body)
-        self.low.cleanups.pop()
-        self.low.return_targets.pop()
+        self.low.jumps.cleanups.pop()
+        self.low.jumps.returns.pop()
         self.low.goto(join)
         self.low.start(join)
 
@@ -239,7 +239,7 @@ class Calls:
         binding = self.facts.bindings[call]
         decl = binding.decl
         assert isinstance(decl, ast.ActionDecl)
-        if not self.low.in_action and not self._inside_action:
+        if not self.low.jumps.in_action and not self._inside_action:
             self.low.tables.called_directly(decl)
         home = self.home(decl)
         frame = Frame(home)
@@ -337,7 +337,7 @@ class Calls:
 
     def cleanup(self) -> None:
         """Copy out before an `exit`, innermost call first."""
-        for copies in reversed(self.low.cleanups):
+        for copies in reversed(self.low.jumps.cleanups):
             self.copy_out(copies)
 
     # Built-in methods

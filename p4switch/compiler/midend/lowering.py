@@ -15,6 +15,7 @@ from p4switch.compiler.midend.calls import Calls
 from p4switch.compiler.midend.elaborate import Block, Elaboration
 from p4switch.compiler.midend.expressions import Expressions
 from p4switch.compiler.midend.externs import Externs
+from p4switch.compiler.midend.jumps import Jumps
 from p4switch.compiler.midend.limits import MAX_STACK
 from p4switch.compiler.midend.parsers import Parsers
 from p4switch.compiler.midend.statements import Statements
@@ -45,12 +46,7 @@ class Lowering:
         self.code = ir.Block()
         self.block: Block | None = None  # the parser or control instance whose body is being lowered
         self.site = _TOP  # the block of the package that it is or is part of
-        self.in_action = False
-        self.exit_target: ir.Block | None = None  # successor of `exit` in the control or action
-        self.soft_exit: ir.FieldRef | None = None  # in actions: exit sets this flag and leaves the action
-        self.return_targets: list[tuple[ir.Block, Value | None]] = []
-        self.loops: list[tuple[ir.Block, ir.Block]] = []  # (break, continue)
-        self.cleanups: list[list[tuple[Value, Value]]] = []  # (to, from): copies that an `exit` makes, innermost last
+        self.jumps = Jumps()
         self.prefix = ""  # of the names of locals
         self._spent = 0
         self._lowered_now = program.declarations[-1].pos if program.declarations else 0

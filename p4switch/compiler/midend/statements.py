@@ -110,29 +110,29 @@ class Statements:
             self.low.unreached.add(join)
 
     def _do_return(self, node: ast.Return) -> None:
-        target, result = self.low.return_targets[-1]
+        target, result = self.low.jumps.returns[-1]
         if node.value is not None and result is not None:
             self.low.copies.assign(result, self.low.expressions.expr(node.value), node.pos)
         self.low.goto(target)
         self.low.dead()
 
     def _do_exit(self, node: ast.Exit) -> None:
-        assert self.low.exit_target is not None
+        assert self.low.jumps.exit is not None
         self.low.calls.cleanup()
-        if self.low.in_action:
-            if self.low.soft_exit is not None:
-                self.low.emit(ir.Assign(self.low.soft_exit, fold.TRUE, node.pos))
+        if self.low.jumps.in_action:
+            if self.low.jumps.soft_exit is not None:
+                self.low.emit(ir.Assign(self.low.jumps.soft_exit, fold.TRUE, node.pos))
             else:
                 self.low.emit(ir.Exit(node.pos))
-        self.low.goto(self.low.exit_target)
+        self.low.goto(self.low.jumps.exit)
         self.low.start(ir.Block())  # unreachable code is dropped, but its actions stay visible to the control plane
 
     def _do_break(self, node: ast.Break) -> None:
-        self.low.goto(self.low.loops[-1][0])
+        self.low.goto(self.low.jumps.loops[-1][0])
         self.low.dead()
 
     def _do_continue(self, node: ast.Continue) -> None:
-        self.low.goto(self.low.loops[-1][1])
+        self.low.goto(self.low.jumps.loops[-1][1])
         self.low.dead()
 
     # switch
@@ -196,9 +196,9 @@ class Statements:
 
     def _loop_body(self, node: ast.Statement, body: ir.Block, after: ir.Block, following: ir.Block) -> None:
         self.low.start(body)
-        self.low.loops.append((after, following))
+        self.low.jumps.loops.append((after, following))
         self.statement(node)
-        self.low.loops.pop()
+        self.low.jumps.loops.pop()
         self.low.goto(following)
 
     def _do_for_in(self, node: ast.ForIn) -> None:

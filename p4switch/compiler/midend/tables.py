@@ -12,6 +12,7 @@ from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.facts import Facts
 from p4switch.compiler.midend.elaborate import Block, ExternObject, control_name, local_name
+from p4switch.compiler.midend.jumps import Jumps
 from p4switch.compiler.midend.limits import MAX_SIZE
 from p4switch.compiler.midend.storage import scalar_type
 from p4switch.compiler.midend.values import Frame, Value
@@ -143,7 +144,7 @@ class Tables:
     def _apply(self, call: ast.Call, on: dict[Any, ir.Block], default: ir.Block) -> None:
         binding = self.facts.bindings[call]
         assert isinstance(binding.decl, ast.TableDecl)
-        if self.low.in_action:
+        if self.low.jumps.in_action:
             raise self.low.error(call, "a table cannot be applied in an action")
         table = self.table(binding.decl)
         for target, source in table.computed:
@@ -170,11 +171,11 @@ class Tables:
             leave = ir.Block()
             saved = self.low.code
             self.low.start(check)
-            assert self.low.exit_target is not None
+            assert self.low.jumps.exit is not None
             self.low.branch_on(self._exit_flag(), leave, target)
             self.low.start(leave)
             self.low.calls.cleanup()
-            self.low.goto(self.low.exit_target)
+            self.low.goto(self.low.jumps.exit)
             self.low.start(saved)
         return wrapped[target]
 
@@ -212,7 +213,7 @@ class Tables:
         if table is None:
             path = control_name(decl.name, decl.annotations, self.low.block.path)
             table = self.tables[key] = TableObject(decl, self.low.block, ir.Table(path, span=decl.pos))
-            table.soft = self._has_exit(decl) and any(self.low.cleanups)
+            table.soft = self._has_exit(decl) and any(self.low.jumps.cleanups)
             self._properties(table)
             self._keys(table)
             self._actions(table)
@@ -496,20 +497,10 @@ class Tables:
 
     def _lower_action(self, action: ActionObject, ref: ast.ActionRef, home: Frame, soft: bool) -> None:
         decl = action.decl
-        saved = (
-            self.low.code,
-            self.low.return_targets,
-            self.low.cleanups,
-            self.low.loops,
-            self.low.exit_target,
-            self.low.soft_exit,
-        )
-        saved_in_action, saved_prefix = self.low.in_action, self.low.prefix
+        saved = self.low.code, self.low.jumps, self.low.prefix
         end = ir.Block()
-        self.low.code, self.low.exit_target = action.ir.body, end
-        self.low.return_targets, self.low.cleanups, self.low.loops = [], [], []
-        self.low.in_action, self.low.soft_exit = True, self._exit_flag() if soft else None
-        self.low.prefix = f"{action.ir.name}."
+        jumps = Jumps(end, self._exit_flag() if soft else None, in_action=True)
+        self.low.code, self.low.jumps, self.low.prefix = action.ir.body, jumps, f"{action.ir.name}."
         frame = Frame(home)
         given: list[int] = []
         arguments = self.facts.bindings[ref].bound
@@ -538,15 +529,7 @@ class Tables:
             self.low.calls.body(decl.body, None, copies)
         self.low.calls.copy_out(copies)
         self.low.goto(end)
-        (
-            self.low.code,
-            self.low.return_targets,
-            self.low.cleanups,
-            self.low.loops,
-            self.low.exit_target,
-            self.low.soft_exit,
-        ) = saved
-        self.low.in_action, self.low.prefix = saved_in_action, saved_prefix
+        self.low.code, self.low.jumps, self.low.prefix = saved
 
     def is_direct(self, value: Value) -> bool:
         """Return whether `value` can be an argument of a primitive without a temporary."""
