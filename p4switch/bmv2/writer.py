@@ -154,33 +154,19 @@ class _Primitives(ir.OperationVisitor[Json]):
     def __init__(self, info: Callable[[int | None], Json]) -> None:
         self._info = info
 
-    def _primitive(self, op: ir.Operation, name: str, *args: ir.Argument) -> Json:
-        return {"op": name, "parameters": [_argument(a) for a in args], **self._info(op.span)}
+    def _primitive(self, op: ir.Operation, args: Iterable[ir.Argument]) -> Json:
+        return {"op": op.bmv2_name, "parameters": [_argument(a) for a in args], **self._info(op.span)}
+
+    def _plain(self, op: ir.Operation) -> Json:
+        return self._primitive(op, op.arguments)
 
     def assign(self, op: ir.Assign) -> Json:
-        return self._primitive(op, "assign_VL" if isinstance(op.dst.type, types.Varbit) else "assign", op.dst, op.src)
+        return self._plain(op)
 
-    def set_valid(self, op: ir.SetValid) -> Json:
-        return self._primitive(op, "add_header", op.header)
-
-    def set_invalid(self, op: ir.SetInvalid) -> Json:
-        return self._primitive(op, "remove_header", op.header)
-
-    def copy_header(self, op: ir.CopyHeader) -> Json:
-        return self._primitive(op, "assign_header", op.dst, op.src)
-
-    def copy_union(self, op: ir.CopyUnion) -> Json:
-        return self._primitive(op, "assign_union", op.dst, op.src)
-
-    def copy_stack(self, op: ir.CopyStack) -> Json:
-        headers = isinstance(op.dst.element, types.Header)
-        return self._primitive(op, "assign_header_stack" if headers else "assign_union_stack", op.dst, op.src)
+    set_valid = set_invalid = copy_header = copy_union = copy_stack = exit = extern = _plain
 
     def move_stack(self, op: ir.MoveStack) -> Json:
-        return self._primitive(op, "push" if op.by >= 0 else "pop", op.stack, ir.Const(abs(op.by), ir.ENUM_TYPE))
-
-    def exit(self, op: ir.Exit) -> Json:
-        return self._primitive(op, "exit")
+        return self._primitive(op, [op.stack, ir.Const(abs(op.by), ir.ENUM_TYPE)])
 
     def extract(self, op: ir.Extract) -> Json:
         raise AssertionError("only a parser extracts")
@@ -190,9 +176,6 @@ class _Primitives(ir.OperationVisitor[Json]):
 
     def verify(self, op: ir.Verify) -> Json:
         raise AssertionError("only a parser verifies")
-
-    def extern(self, op: ir.ExternOperation) -> Json:
-        return self._primitive(op, op.primitive, *op.arguments)
 
     def body(self, start: ir.Block) -> list[Json]:
         """Return the primitives of an action's blocks."""
@@ -218,8 +201,8 @@ class _ParserOperations(_Primitives):
     def _operation(self, op: ir.Operation, name: str, *parameters: Json) -> Json:
         return {"op": name, "parameters": list(parameters), **self._info(op.span)}
 
-    def _primitive(self, op: ir.Operation, name: str, *args: ir.Argument) -> Json:
-        return {"op": "primitive", "parameters": [super()._primitive(op, name, *args)]}
+    def _primitive(self, op: ir.Operation, args: Iterable[ir.Argument]) -> Json:
+        return {"op": "primitive", "parameters": [super()._primitive(op, args)]}
 
     def assign(self, op: ir.Assign) -> Json:
         if not isinstance(op.dst, ir.FieldRef) or isinstance(op.dst.type, types.Varbit):

@@ -21,49 +21,6 @@ from p4switch.ir.errors import ProgramError
 from p4switch.ir.graph import reverse_postorder
 
 
-class _Names(ir.OperationVisitor[str]):
-    """Names of operations in BMv2, for traces."""
-
-    def assign(self, op: ir.Assign) -> str:
-        return "assign_VL" if isinstance(op.dst.type, types.Varbit) else "assign"
-
-    def set_valid(self, op: ir.SetValid) -> str:
-        return "add_header"
-
-    def set_invalid(self, op: ir.SetInvalid) -> str:
-        return "remove_header"
-
-    def copy_header(self, op: ir.CopyHeader) -> str:
-        return "assign_header"
-
-    def copy_union(self, op: ir.CopyUnion) -> str:
-        return "assign_union"
-
-    def copy_stack(self, op: ir.CopyStack) -> str:
-        return "assign_header_stack" if isinstance(op.dst.element, types.Header) else "assign_union_stack"
-
-    def move_stack(self, op: ir.MoveStack) -> str:
-        return "push" if op.by >= 0 else "pop"
-
-    def exit(self, op: ir.Exit) -> str:
-        return "exit"
-
-    def extract(self, op: ir.Extract) -> str:
-        return "extract"
-
-    def advance(self, op: ir.Advance) -> str:
-        return "advance"
-
-    def verify(self, op: ir.Verify) -> str:
-        return "verify"
-
-    def extern(self, op: ir.ExternOperation) -> str:
-        return op.primitive
-
-
-NAMES = _Names()
-
-
 class Statements(ir.OperationVisitor[None]):
     """Generator of code for one function. An extern's `emit` uses `em`, `x` and the methods for externs."""
 
@@ -128,7 +85,7 @@ class Statements(ir.OperationVisitor[None]):
     def statement(self, op: ir.Operation) -> None:
         """Add one operation and its trace."""
         with self.em.block():
-            self.point("statement", op.accept(NAMES), op.span)
+            self.point("statement", op.bmv2_name, op.span)
             op.accept(self)
             if not isinstance(op, ir.Exit):
                 self.changes()

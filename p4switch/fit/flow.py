@@ -22,7 +22,7 @@ FREE = frozenset({"cast", "slice", "++"})
 """Operations that are wiring, or part of another one (deposit-field in the RMT paper, section 3.1)."""
 
 REFERENCES = (ir.HeaderRef, ir.UnionRef, ir.StackRef)
-MADE_VALID = "add_header"
+MADE_VALID = ir.SetValid.primitive
 """`Vertex.op` of a vertex that makes a header valid."""
 
 COMPARISONS = frozenset({"<", "<=", ">", ">="})
@@ -345,27 +345,10 @@ class _Operations(ir.OperationVisitor[None]):
     def assign(self, op: ir.Assign) -> None:
         self._pipeline.assign(op)
 
-    def set_valid(self, op: ir.SetValid) -> None:
-        self._pipeline.step(op, MADE_VALID)
+    def _step(self, op: ir.Operation) -> None:
+        self._pipeline.step(op, op.bmv2_name)
 
-    def set_invalid(self, op: ir.SetInvalid) -> None:
-        self._pipeline.step(op, "remove_header")
-
-    def copy_header(self, op: ir.CopyHeader) -> None:
-        self._pipeline.step(op, "assign_header")
-
-    def copy_union(self, op: ir.CopyUnion) -> None:
-        self._pipeline.step(op, "assign_union")
-
-    def copy_stack(self, op: ir.CopyStack) -> None:
-        headers = isinstance(op.dst.element, types.Header)
-        self._pipeline.step(op, "assign_header_stack" if headers else "assign_union_stack")
-
-    def move_stack(self, op: ir.MoveStack) -> None:
-        self._pipeline.step(op, "push" if op.by >= 0 else "pop")
-
-    def exit(self, op: ir.Exit) -> None:
-        self._pipeline.step(op, "exit")
+    set_valid = set_invalid = copy_header = copy_union = copy_stack = move_stack = exit = _step
 
     def extract(self, op: ir.Extract) -> None:
         raise AssertionError("only a parser extracts")

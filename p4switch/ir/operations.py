@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from p4switch.compiler.types import INT
+from p4switch.compiler.types import INT, Header, Varbit
 from p4switch.ir.expressions import Expr, HeaderRef, Place, StackRef, UnionRef
 from p4switch.ir.operands import (
     CHANGED,
@@ -79,10 +79,12 @@ class Operation:
     """
 
     __slots__ = ()
-    _constants: ClassVar[tuple[str, ...]] = ("effects",)
+    _constants: ClassVar[tuple[str, ...]] = ("effects", "primitive")
     _roles: ClassVar[tuple[tuple[str, Operand], ...]] = ()
     span: int | None
     effects: ClassVar[frozenset[Effect]]
+    primitive: ClassVar[str]
+    """Name in BMv2 JSON; for operations that have several, one of them."""
 
     def __init_subclass__(cls, abstract: bool = False) -> None:
         if not abstract:
@@ -105,6 +107,11 @@ class Operation:
         """Arguments in BMv2 JSON and in the text of a program, in order."""
         return [each for name, operand in self._roles for each in operand.arguments(getattr(self, name))]
 
+    @property
+    def bmv2_name(self) -> str:
+        """Name in BMv2 JSON, and in traces."""
+        return self.primitive
+
     @abstractmethod
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         """Call the visitor's method for this class."""
@@ -119,6 +126,11 @@ class Assign(Operation):
     src: Expr = field(metadata=READ)
     span: int | None = None
     effects = NOTHING
+    primitive = "assign"
+
+    @property
+    def bmv2_name(self) -> str:
+        return "assign_VL" if isinstance(self.dst.type, Varbit) else self.primitive
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.assign(self)
@@ -131,6 +143,7 @@ class SetValid(Operation):
     header: HeaderRef = field(metadata=VALIDITY)
     span: int | None = None
     effects = NOTHING
+    primitive = "add_header"
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.set_valid(self)
@@ -141,6 +154,7 @@ class SetInvalid(Operation):
     header: HeaderRef = field(metadata=VALIDITY)
     span: int | None = None
     effects = NOTHING
+    primitive = "remove_header"
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.set_invalid(self)
@@ -154,6 +168,7 @@ class CopyHeader(Operation):
     src: HeaderRef = field(metadata=READ)
     span: int | None = None
     effects = NOTHING
+    primitive = "assign_header"
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.copy_header(self)
@@ -165,6 +180,7 @@ class CopyUnion(Operation):
     src: UnionRef = field(metadata=READ)
     span: int | None = None
     effects = NOTHING
+    primitive = "assign_union"
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.copy_union(self)
@@ -178,6 +194,11 @@ class CopyStack(Operation):
     src: StackRef = field(metadata=READ)
     span: int | None = None
     effects = NOTHING
+    primitive = "assign_header_stack"
+
+    @property
+    def bmv2_name(self) -> str:
+        return self.primitive if isinstance(self.dst.element, Header) else "assign_union_stack"
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.copy_stack(self)
@@ -191,6 +212,11 @@ class MoveStack(Operation):
     by: int = field(metadata=number(INT))
     span: int | None = None
     effects = NOTHING
+    primitive = "push"
+
+    @property
+    def bmv2_name(self) -> str:
+        return self.primitive if self.by >= 0 else "pop"
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.move_stack(self)
@@ -202,6 +228,7 @@ class Exit(Operation):
 
     span: int | None = None
     effects = frozenset({Effect.LEAVE})
+    primitive = "exit"
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.exit(self)
@@ -216,6 +243,7 @@ class Extract(Operation):
     length: Expr | None = field(default=None, metadata=READ)  # bits of the varbit field
     span: int | None = None
     effects = frozenset({Effect.TAKE, Effect.FAIL})
+    primitive = "extract"
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.extract(self)
@@ -226,6 +254,7 @@ class Advance(Operation):
     bits: Expr = field(metadata=READ)
     span: int | None = None
     effects = frozenset({Effect.TAKE, Effect.FAIL})
+    primitive = "advance"
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.advance(self)
@@ -237,6 +266,7 @@ class Verify(Operation):
     error: Expr = field(metadata=READ)
     span: int | None = None
     effects = frozenset({Effect.FAIL})
+    primitive = "verify"
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.verify(self)
@@ -333,8 +363,6 @@ class ExternOperation(Operation, abstract=True):
     """Operation of an extern, with a method for each tool, which takes the tool as its argument."""
 
     __slots__ = ()
-    _constants = ("effects", "primitive")
-    primitive: ClassVar[str]  # its name in BMv2 JSON
     draws: ClassVar[bool] = False  # whether it draws a random number
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
