@@ -31,7 +31,7 @@ class Block:
     ops: list[Operation] = field(default_factory=list)
     end: Terminator | None = None  # None: the end of the parser, control or action
     name: str = ""
-    span: Any = None  # of a parser state
+    span: int | None = None  # of a parser state
 
     @property
     def is_end(self) -> bool:
@@ -42,7 +42,7 @@ class Block:
 @dataclass(slots=True, eq=False)
 class Goto:
     target: Block
-    span: Any = None
+    span: int | None = None
 
     def accept(self, visitor: TerminatorVisitor[Result]) -> Result:
         return visitor.goto(self)
@@ -53,7 +53,7 @@ class Branch:
     condition: Expr
     if_true: Block
     if_false: Block
-    span: Any = None
+    span: int | None = None
 
     def accept(self, visitor: TerminatorVisitor[Result]) -> Result:
         return visitor.branch(self)
@@ -102,7 +102,7 @@ class Select:
 
     keys: list[Expr]
     cases: list[tuple[list[tuple[int, int | None]] | str, Block | None]]  # None: accept
-    spans: list[Any] = field(default_factory=list)  # of the cases
+    spans: list[int | None] = field(default_factory=list)  # of the cases
 
     def accept(self, visitor: TerminatorVisitor[Result]) -> Result:
         return visitor.select(self)
@@ -119,7 +119,7 @@ class Action:
     name: str
     params: list[tuple[str, Type]]
     body: Block
-    span: Any = None
+    span: int | None = None
     number: int = 0  # by which BMv2 JSON refers to it
 
 
@@ -148,7 +148,7 @@ class Entry:
     call: ActionCall
     priority: int  # as in BMv2: the lowest wins
     const: bool | None = True  # None: the JSON does not say
-    span: Any = None
+    span: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -172,7 +172,7 @@ class Table:
     direct: list[str] = field(default_factory=list)  # registers and extern objects with a cell for each entry
     entry: Expr | None = None
     support_timeout: bool = False
-    span: Any = None
+    span: int | None = None
     ordered: bool = False  # an entry is found by its priority
     hidden: bool = False  # its action is what stands outside of actions
 
@@ -190,7 +190,7 @@ class Profile:
     size: int
     algorithm: str = ""  # selectors only
     inputs: list[Expr] = field(default_factory=list)
-    span: Any = None
+    span: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -198,7 +198,7 @@ class Counter:
     name: str
     size: int
     table: str = ""  # of a direct one
-    span: Any = None
+    span: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -208,7 +208,7 @@ class Meter:
     unit: str  # "packets" or "bytes"
     table: str = ""
     result: Expr | None = None  # of a direct one
-    span: Any = None
+    span: int | None = None
     rates: int = 2
 
 
@@ -217,7 +217,7 @@ class Register:
     name: str
     size: int
     width: int
-    span: Any = None
+    span: int | None = None
     initial: int = 0  # what its cells begin with
 
 
@@ -235,7 +235,7 @@ class ExternInstance:
     name: str
     type: str
     attributes: Mapping[str, Const | str] = field(default_factory=dict)
-    span: Any = None
+    span: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -246,7 +246,7 @@ class Calculation:
     algorithm: str
     inputs: list[Any]
     with_payload: bool = False
-    span: Any = None
+    span: int | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -257,7 +257,7 @@ class Checksum:
     calculation: Calculation
     condition: Expr
     verify: bool
-    span: Any = None
+    span: int | None = None
     name: str = ""
 
 
@@ -277,7 +277,7 @@ class Pipeline:
 
     name: str
     start: Block
-    span: Any = None
+    span: int | None = None
     nodes: list[Block] = field(default_factory=list)
 
     @property
@@ -302,7 +302,7 @@ class Deparser:
     name: str
     body: Block = field(default_factory=Block)
     order: list[HeaderRef] = field(default_factory=list)
-    span: Any = None
+    span: int | None = None
 
 
 @dataclass(slots=True, eq=False)

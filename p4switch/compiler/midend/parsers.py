@@ -73,7 +73,7 @@ class Parsers:
             keys += self.low.externs.fields_of(value, key)
         keys = [k if isinstance(k, (ir.FieldRef, ir.LastField)) else self._select_key(k) for k in keys]
         cases: list[tuple[list[_Key] | str, ir.Block | None]] = []
-        spans: list[int] = []
+        spans: list[int | None] = []
         for case in node.cases:
             target = states[self.facts.states[case]]
             single = case.keysets[0]
