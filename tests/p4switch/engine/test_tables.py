@@ -1,6 +1,7 @@
 """Lookups and control plane of tables, against a reference that looks at every entry."""
 
 import random
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -213,6 +214,16 @@ def test_bad_calls_change_nothing() -> None:
             switch.table_modify(TABLE, handle, bad)
     with pytest.raises(ValueError, match="no table"):
         switch.table_add("nowhere", good, 0, target(2))
+    held = sys.getrefcount(good)
+    with pytest.raises(ValueError, match="expected a name"):
+        switch.table_add(TABLE + "\0", good, 0, target(2))
+    with pytest.raises(TypeError, match="expected a name"):
+        switch.table_add(5, good, 0, target(2))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected"):
+        switch.table_add(TABLE, good, 0, ("other", 1))
+    with pytest.raises(ValueError, match="no action"):
+        switch.table_add(TABLE, good, 0, ("action", "none", []))
+    assert sys.getrefcount(good) == held
     with pytest.raises(ValueError, match="no entry"):
         switch.table_delete(TABLE, 1)
     assert result(switch, {"b": 1, "d": 0x0A000001}) == 1
