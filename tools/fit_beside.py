@@ -11,25 +11,20 @@ table of how often the two agree.
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from chip_compiler import COMPILER, assemblies, compile_to, require, stages
 from reach import programs
 
 from p4switch.errors import UserError
 from p4switch.fit import Fit, load, measure, report
 
-COMPILER = "p4c-barefoot"
 CHIPS = {"stages12": "tofino", "stages20": "tofino2"}
 """The compiler's name for each of our targets."""
-_STAGE = re.compile(r"stage (\d+) (\w+):")
-_CONTENT = re.compile(r"  (?:\w+_match|gateway|hash_action|always_run_action)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,36 +35,12 @@ class Compiled:
     problem: str = ""
 
 
-def stages(assembly: str) -> dict[str, int]:
-    """Return for each pipeline the number of stages up to the last one that is used.
-
-    A stage is used if it has a table, condition or action.
-    """
-    last: Counter[str] = Counter()
-    here: tuple[int, str] | None = None
-    for line in assembly.splitlines():
-        if not line.startswith(" "):
-            match = _STAGE.match(line)
-            here = (int(match[1]) + 1, match[2]) if match else None
-        elif here is not None and _CONTENT.match(line):
-            last[here[1]] = max(last[here[1]], here[0])
-    return dict(last)
-
-
 def theirs(program: Path, chip: str, include: tuple[Path, ...], seconds: float) -> Compiled:
     """Return the compiler's result for `program`."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [COMPILER, "--target", chip, "--arch", "v1model", "-o", folder]
-        command += [*(f"-I{path}" for path in include), str(program)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=seconds)
-        except subprocess.TimeoutExpired:
-            return Compiled(None, f"not done after {seconds:g} s")
-        assemblies = sorted(Path(folder).rglob("*.bfa"))
-        if done.returncode == 0 and assemblies:
-            return Compiled(stages(assemblies[0].read_text()))
-    said = [line for line in done.stderr.splitlines() if re.search("error: |Bug", line)]
-    return Compiled(None, (said or [f"exit status {done.returncode}"])[0].strip())
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        problem = compile_to(folder, program, chip, "v1model", include, {}, seconds)
+        return Compiled(None, problem) if problem else Compiled(stages(assemblies(folder)[0].read_text()))
 
 
 def verdict(fit: Fit, compiled: Compiled) -> str:
@@ -94,8 +65,7 @@ def main(
     paths: tuple[Path, ...], include: tuple[Path, ...], targets: tuple[str, ...], every: int, seconds: float
 ) -> None:
     """Print a line for each program and chip, and the table."""
-    if shutil.which(COMPILER) is None:
-        raise click.UsageError(f"{COMPILER!r} is not in PATH")
+    require(COMPILER)
     counts: dict[str, Counter[str]] = {name: Counter() for name in targets or CHIPS}
     for program in list(programs(paths))[::every]:
         try:

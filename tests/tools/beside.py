@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _TOOLS = Path(__file__).parents[2] / "tools"
@@ -29,10 +30,17 @@ V1Switch(P(), V(), I(), E(), V(), D()) main;
 
 def beside(tool: str, other: str, script: str, ingress: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Return the output of tools/`tool` for small.p4 with the body `ingress`; `other` is the shell script `script`."""
-    (folder / "small.p4").write_text(_PROGRAM % ingress)
-    fake = folder / other
-    fake.write_text(script)
-    fake.chmod(0o755)
-    command = [sys.executable, str(_TOOLS / tool), str(folder / "small.p4")]
+    program = folder / "small.p4"
+    program.write_text(_PROGRAM % ingress)
+    return run(tool, {other: script}, [str(program)], folder)
+
+
+def run(tool: str, others: Mapping[str, str], options: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Return the output of tools/`tool` with the shell scripts `others` in `folder` in PATH."""
+    for other, script in others.items():
+        fake = folder / other
+        fake.write_text(script)
+        fake.chmod(0o755)
+    command = [sys.executable, str(_TOOLS / tool), *options]
     path = f"{folder}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env={**os.environ, "PATH": path})
