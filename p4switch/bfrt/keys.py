@@ -29,8 +29,8 @@ def number(value: bytes, width: int, where: str) -> int:
 
 
 def own_name(name: str) -> str:
-    """Return a name of `bf-rt.json` without that of the pipe in front of it."""
-    return name.partition(".")[2]
+    """Return a name of `bf-rt.json` without that of the pipe in front of it, which not all objects have."""
+    return name.partition(".")[2] or name
 
 
 def width_of(field: Json) -> int:

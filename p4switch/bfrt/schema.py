@@ -52,6 +52,10 @@ class Schema:
         self.lowered = lowered
         self.facts = lowered.source.facts
         self.pipe = _pipe(lowered)
+        declared = lowered.source.declarations
+        self._outside = {
+            control_name(d.name, d.annotations, "") for d in declared if isinstance(d, ast.Instantiation)
+        }
         self.tables: list[Table] = []
         self.learn_filters: list[Json] = []
         self._symbols = Symbols()
@@ -90,8 +94,8 @@ class Schema:
     # Names and ids
 
     def name(self, own: str) -> str:
-        """Return the name of an object that its pipeline calls `own`."""
-        return f"{self.pipe}.{own}"
+        """Return the name of an object that its pipeline calls `own`; one outside of all blocks has no pipeline."""
+        return own if own in self._outside else f"{self.pipe}.{own}"
 
     def id(self, byte: int, own: str) -> int:
         """Return the id of the object `own` of kind `byte`."""

@@ -214,3 +214,12 @@ def test_the_comparison_tells_what_differs() -> None:
         "/tables/b/id: expected 3, got 2",
         "/tables/c: missing",
     ]
+
+
+def test_an_object_outside_of_all_blocks_has_no_pipeline_in_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path, INGRESS="apply { shared.count(0); tm.ucast_egress_port = 2; }")
+    shared = "Counter<bit<32>, bit<8>>(64, CounterType_t.PACKETS) shared;\n"
+    path.write_text(path.read_text().replace("struct headers {", f"{shared}struct headers {{"))
+    tables = {t["name"]: t for t in compile_program(path, arch="tna").bf_rt["tables"]}
+    assert tables["shared"]["table_type"] == "Counter"
+    assert "pipe.shared" not in tables
