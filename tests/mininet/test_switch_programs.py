@@ -45,6 +45,15 @@ def test_a_network_of_two_architectures(tmp_path: Path) -> None:
     assert found.summary["flows_acknowledged"] == 4
 
 
+def test_each_pipe_of_a_switch_has_its_program(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    chips = 'program = "step.p4"\nswitch.pipes = 2\nswitch.architecture = "tna"\n'
+    leaf = '[[switches]]\nnames = ["leaf0"]\nin_pipes = [1]\nprogram = "ecn"\n'
+    found = result(tmp_path, f"{chips}{TABLES}\n{leaf}")
+    assert found.summary["program"] == "step, ecn"
+    assert found.summary["flows_acknowledged"] == 4
+
+
 def test_two_programs_on_each_kind_of_switch(switch: str, tmp_path: Path) -> None:
     """A probe reads the counter of the spine's program, which the leaves' program does not have."""
     probe = 'record.probes = [{ kind = "counter", reads = "marked", name = "marks" }]\n'
