@@ -136,7 +136,8 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
                             admitted);
             if (!admitted && may_trim && IS_DATA) {
                 mark_trimmed();
-                if (EXCEEDS(packet_bytes, (bit<32>)trim_size)) {
+                bit<32> payload_bytes = packet_bytes |-| (bit<32>)trim_size;
+                if (payload_bytes != 0) {
                     shorten();
                 }
                 trimmed_admission.apply(meta, packet_bytes, trim_limit, 0, drain_time,

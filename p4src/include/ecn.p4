@@ -11,8 +11,6 @@
 #ifndef P4CC_ECN_P4
 #define P4CC_ECN_P4
 
-typedef bit<19> depth_t;  // cells
-
 // IPv4's ECN field (RFC 3168).
 const bit<2> ECN_NOT_ECT = 0;
 const bit<2> ECN_CE = 3;
@@ -23,11 +21,15 @@ const bit<2> ECN_CE = 3;
 
 control EcnMarking(inout headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
+    bit<32> red_span = 1;
     depth_t kmin = 0x7FFFF;  // out of reach: without an entry nothing is marked
     depth_t kmax = 0x7FFFF;
-    bit<32> red_span = 1;
+    depth_t above_kmin = 0;
+    depth_t above_kmax = 0;
     bool    wins = false;
 
+    Excess() over_kmin;
+    Excess() over_kmax;
     RedLottery() lottery;
     PACKET_COUNTER(MAX_PORTS) ecn_marked;
 
@@ -58,10 +60,13 @@ control EcnMarking(inout headers_t hdr, inout metadata_t meta,
     apply {
         if (hdr.ipv4.isValid() && hdr.ipv4.ecn != ECN_NOT_ECT && hdr.ipv4.ecn != ECN_CE) {
             ecn_threshold.apply();
-            if (EXCEEDS(MARKING_DEPTH, kmax)) {
+            over_kmax.apply(MARKING_DEPTH, kmax, above_kmax);
+            over_kmin.apply(MARKING_DEPTH, kmin, above_kmin);
+            if (above_kmax != 0) {
                 mark();
-            } else if (EXCEEDS(MARKING_DEPTH, kmin)) {
-                lottery.apply(standard_metadata.egress_port, MARKING_DEPTH, kmin, red_span, wins);
+            } else if (above_kmin != 0) {
+                lottery.apply(standard_metadata.egress_port, (bit<19>)MARKING_DEPTH, above_kmin,
+                              red_span, wins);
                 if (wins) {
                     mark();
                 }

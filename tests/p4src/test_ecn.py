@@ -102,7 +102,7 @@ def test_probability_grows_from_nothing_at_kmin_to_pmax_at_kmax(
 def test_a_depth_without_a_probability_is_not_marked() -> None:
     """Check TNA's default entries, which have no depth between the thresholds."""
     rig = QueueRig("ecn", step(0), architecture="tna")
-    red = [n.to_bytes(size, "big") for n, size in ((0, 3), (0x7FFFF, 3), (1, 4))]
+    red = [n.to_bytes(size, "big") for n, size in ((0, 4), (0x7FFFF, 4), (1, 4))]
     rig.switch.table_set_default("Egress.stages.stage.ecn_threshold", ("action", "Egress.stages.stage.red", red))
     rig.inject(burst(50))
     assert marked(rig.run()) == []

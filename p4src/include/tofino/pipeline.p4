@@ -104,7 +104,7 @@ control Egress(inout headers_t hdr, inout side_t side, in egress_intrinsic_metad
         side.standard.egress_port = intrinsic.egress_port;
         side.standard.egress_rid = intrinsic.egress_rid;
         side.standard.priority = intrinsic.egress_qid[2:0];
-        side.standard.deq_qdepth = intrinsic.deq_qdepth;
+        side.standard.deq_qdepth = (depth_t)intrinsic.deq_qdepth;
         side.standard.egress_global_timestamp = parsed.global_tstamp;
         stages.apply(hdr, side.stage, side.standard);
         if (side.standard.egress_spec == DROP_PORT) {

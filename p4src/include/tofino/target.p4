@@ -1,7 +1,6 @@
 // Functions of TNA and T2NA for stages. include/v1model/target.p4 has the same names for v1model.
 //
-// Two fields are compared by a saturating subtraction, since a gateway compares with constants
-// only; nothing is multiplied; random numbers have the width of a field.
+// Nothing is multiplied; random numbers have the width of a field.
 #ifndef P4CC_TARGET_P4
 #define P4CC_TARGET_P4
 
@@ -12,6 +11,7 @@
 #endif
 
 typedef bit<9> counter_index_t;
+typedef bit<32> depth_t;  // cells; a container's width, in which a chip can compare
 
 @noWarn("unused") const bit<16> FCS_BYTES = 4;  // which a chip counts as the packet's
 
@@ -24,7 +24,7 @@ struct standard_metadata_t {
     bit<3>  priority;
     bit<16> mcast_grp;
     bit<16> egress_rid;
-    bit<19> deq_qdepth;
+    depth_t deq_qdepth;
     bit<48> ingress_global_timestamp;
     bit<48> egress_global_timestamp;
     bit<1>  checksum_error;
@@ -43,7 +43,6 @@ void mark_to_drop(inout standard_metadata_t standard_metadata) {
     Hash<bit<16>>(HashAlgorithm_t.CRC16) name##_hash;    \
     ActionProfile(4096) name##_members;                  \
     ActionSelector(name##_members, name##_hash, SelectorMode_t.FAIR, 512, 1024) name
-#define EXCEEDS(a, b) ((a) |-| (b) != 0)
 #define AT_LEAST(value, low) value = max(value, low);
 #define TICKS_TO_NS(ticks, ns_q8) ((bit<64>)(ticks))
 
@@ -62,6 +61,24 @@ void mark_to_drop(inout standard_metadata_t standard_metadata) {
 #define COUNT_DOWN(name) name.decrement(1);
 #define COUNTED(name) name.is_zero()
 #define COUNTED_TO_ZERO true
+
+// How far a depth is above a limit; 0 if it is not. A chip's conditions compare with constants only,
+// and its compiler would put the difference into the condition if it were not a table's action.
+control Excess(in depth_t depth, in depth_t limit, out depth_t excess) {
+    action subtract() {
+        excess = depth |-| limit;
+    }
+
+    @hidden
+    table difference {
+        actions = { subtract; }
+        const default_action = subtract();
+    }
+
+    apply {
+        difference.apply();
+    }
+}
 
 // Hash of a flow. The sum with the switch's salt is not linear, as a CRC is, so that switches one
 // behind the other do not split their flows alike when a selector hashes it again.
@@ -116,7 +133,8 @@ control LossLottery(out bool lost) {
 
     apply {
         bit<32> draw = (bit<32>)draws.get();
-        lost = EXCEEDS((bit<32>)(1048576 * LOSS_PPM / 1000000), draw);
+        bit<32> below = (bit<32>)(1048576 * LOSS_PPM / 1000000) |-| draw;
+        lost = below != 0;
     }
 }
 #endif
@@ -124,13 +142,14 @@ control LossLottery(out bool lost) {
 // Random mark for a depth between Kmin and Kmax, with a table of probabilities by steps of depth.
 //
 // Table: red_probability (port, depth) -> chance(of_65536)
-control RedLottery(in bit<9> port, in bit<19> depth, in bit<19> kmin, in bit<32> span,
+control RedLottery(in bit<9> port, in bit<19> depth, in depth_t above_kmin, in bit<32> span,
                    out bool wins) {
     Random<bit<16>>() draws;
-    bit<16> probability = 0;
+    bit<16> draw = 0;
+    bit<16> below = 0;
 
     action chance(bit<16> of_65536) {
-        probability = of_65536;
+        below = of_65536 |-| draw;
     }
 
     table red_probability {
@@ -144,8 +163,9 @@ control RedLottery(in bit<9> port, in bit<19> depth, in bit<19> kmin, in bit<32>
     }
 
     apply {
+        draw = draws.get();
         red_probability.apply();
-        wins = EXCEEDS(probability, draws.get());
+        wins = below != 0;
     }
 }
 

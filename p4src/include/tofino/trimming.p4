@@ -69,7 +69,8 @@ control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> lim
         cells = look.execute(standard_metadata.egress_spec ++ 1w0 ++ standard_metadata.priority);
         room = draws.get() & spread;
         room = limit |-| room;
-        admitted = EXCEEDS(room, cells);
+        room = room |-| cells;
+        admitted = room != 0;
     }
 }
 

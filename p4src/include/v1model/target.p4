@@ -5,10 +5,10 @@
 #include <v1model.p4>
 
 typedef bit<32> counter_index_t;
+typedef bit<19> depth_t;  // cells
 
 #define PACKET_COUNTER(size) counter(size, CounterType.packets)
 #define PORT_SELECTOR(name) action_selector(HashAlgorithm.crc16, 4096, 16) name
-#define EXCEEDS(a, b) ((a) > (b))
 #define AT_LEAST(value, low) if ((value) < (low)) { value = low; }
 #define TICKS_TO_NS(ticks, ns_q8) (((bit<64>)(ticks) * (ns_q8)) >> 8)
 
@@ -26,6 +26,13 @@ typedef bit<32> counter_index_t;
 #define COUNT_DOWN(name) meta.name = meta.name - 1;
 #define COUNTED(name) meta.name
 #define COUNTED_TO_ZERO 0
+
+// How far a depth is above a limit; 0 if it is not.
+control Excess(in depth_t depth, in depth_t limit, out depth_t excess) {
+    apply {
+        excess = depth |-| limit;
+    }
+}
 
 // Hash of a flow. CRCs are linear: a salt that is hashed beside the tuple shifts every hash by the
 // same constant, and switches one behind the other split their flows alike (polarization). The
@@ -82,13 +89,13 @@ control LossLottery(out bool lost) {
 // Random mark for a depth between Kmin and Kmax: a number drawn evenly from 0 to span - 1 is below
 // depth - Kmin with the wanted probability if span is (Kmax - Kmin) / Pmax, so nothing is
 // multiplied or divided.
-control RedLottery(in bit<9> port, in bit<19> depth, in bit<19> kmin, in bit<32> span,
+control RedLottery(in bit<9> port, in bit<19> depth, in depth_t above_kmin, in bit<32> span,
                    out bool wins) {
     bit<32> draw;
 
     apply {
         random(draw, 0, span - 1);
-        wins = draw < (bit<32>)(depth - kmin);
+        wins = draw < (bit<32>)above_kmin;
     }
 }
 
