@@ -64,12 +64,14 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
                  inout standard_metadata_t standard_metadata) {
     ADMISSION_UNIT(admission)
     ADMISSION_UNIT(trimmed_admission)
+    Excess() over_size;
 
     bit<32> packet_bytes = 0;
     bit<32> limit = 0;
     bit<32> spread = 0;
     bit<32> trim_limit = 0;
     bit<16> trim_size = 0;
+    depth_t cut_off = 0;  // bytes of the packet beyond trim_size
     bit<6>  dscp_of_trimmed = 0;
     bit<3>  priority_of_trimmed = 0;
     bit<48> drain_time = 0;
@@ -136,8 +138,8 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
                             admitted);
             if (!admitted && may_trim && IS_DATA) {
                 mark_trimmed();
-                bit<32> payload_bytes = packet_bytes |-| (bit<32>)trim_size;
-                if (payload_bytes != 0) {
+                over_size.apply((depth_t)packet_bytes, (depth_t)trim_size, cut_off);
+                if (cut_off != 0) {
                     shorten();
                 }
                 trimmed_admission.apply(meta, packet_bytes, trim_limit, 0, drain_time,

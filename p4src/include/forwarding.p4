@@ -19,7 +19,7 @@
 // which sets egress_spec to a port of the group. A group has at least two ports, and the priority
 // is known. `found` is false where the group is not known. A load balancer that sends one flow over
 // several paths has the annotation @per_packet; one that uses the same links in both directions
-// between two hosts has @symmetric.
+// between two hosts has @symmetric[]: a chip's compiler takes it for a hash's without the brackets.
 #define P4CC_FILE_OF(name) <name.p4>
 #ifdef LOAD_BALANCER
 #include P4CC_FILE_OF(LOAD_BALANCER)

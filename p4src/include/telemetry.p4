@@ -121,7 +121,7 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
         if (port_telemetry.apply().hit) {
             if (hdr.int_shim.isValid() && hdr.int_shim.hop_count < INT_MAX_HOPS) {
                 append_record();
-                if (standard_metadata.deq_qdepth > 0xFFFF) {
+                if ((bit<19>)standard_metadata.deq_qdepth > 0xFFFF) {
                     hdr.int_record.queue_cells = 0xFFFF;
                 }
             }

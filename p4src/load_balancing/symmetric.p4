@@ -10,7 +10,7 @@
 #ifndef P4CC_SYMMETRIC_P4
 #define P4CC_SYMMETRIC_P4
 
-@symmetric
+@symmetric[]
 control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
                      inout standard_metadata_t standard_metadata, in bit<16> group_id,
                      in bit<16> group_size, in bit<32> salt, out bool found) {

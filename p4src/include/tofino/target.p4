@@ -96,10 +96,12 @@ control FlowHash(in bit<32> src_addr, in bit<32> dst_addr, in bit<8> protocol, i
 // one behind the other differ.
 control PairHash(in bit<32> src_addr, in bit<32> dst_addr, in bit<8> ttl, out bit<32> value) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) crc;
+    Hash<bit<32>>(HashAlgorithm_t.CRC32) ttl_crc;
 
     apply {
         value = crc.get({ min(src_addr, dst_addr), max(src_addr, dst_addr) });
-        value = value + (ttl ++ ~ttl ++ ttl ++ ~ttl);
+        bit<32> salt = ttl_crc.get({ ttl });
+        value = value + salt;
     }
 }
 
