@@ -173,13 +173,6 @@ P4_INLINE P4_UNUSED void replicate(p4_switch *sw, phv *p, const p4_group *group,
     }
 }
 
-/* Invalidates all headers, as before a parser. */
-P4_UNUSED static void forget_headers(phv *p)
-{
-    memset(p->valid, 0, sizeof p->valid);
-    memset(p->next, 0, sizeof p->next);
-}
-
 /* Makes a frame from `headers` bytes, which `write` writes, and the part of the old frame that was not parsed. Takes
  * the frame of p, which may become the result. */
 P4_INLINE P4_UNUSED p4_frame *deparse(p4_switch *sw, phv *p, uint32_t headers, void (*write)(const phv *, uint8_t *))

@@ -902,9 +902,10 @@ static PyObject *get_counts(switch_object *self, void *closure)
 {
     const p4_switch_counts counts = p4_switch_get_counts(self->sw), *c = &counts;
     (void)closure;
-    return Py_BuildValue("{sKsKsKsKsK}", "received", (unsigned long long)c->received, "cloned",
-                         (unsigned long long)c->cloned, "multicast", (unsigned long long)c->multicast, "transmitted", (unsigned long long)c->transmitted, "dropped",
-                         (unsigned long long)c->dropped);
+    return Py_BuildValue("{sKsKsKsKsK}", "received", (unsigned long long)c->received,
+                         "cloned", (unsigned long long)c->cloned, "multicast", (unsigned long long)c->multicast,
+                         "transmitted", (unsigned long long)c->transmitted,
+                         "dropped", (unsigned long long)c->dropped);
 }
 
 static PyObject *get_drop_port(switch_object *self, void *closure)

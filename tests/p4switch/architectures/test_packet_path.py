@@ -55,7 +55,8 @@ static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
 {
     phv *p = (phv *)(void *)packet;
     p->now = now;
-    forget_headers(p);
+    memset(p->valid, 0, sizeof p->valid);
+    memset(p->next, 0, sizeof p->next);
     memset(&p->m, 0, sizeof p->m);
     run_egress_parser(sw, p);
     p->egress_parsed = p->parsed;
