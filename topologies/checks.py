@@ -37,10 +37,7 @@ def check(topology: Topology) -> Topology:
     for switch in topology.switches:
         count = links[switch.name]
         if count > ports.MAX_PORT:
-            raise UserError(
-                f"{where}: switch {switch.name} has {count} ports; expected at most {ports.MAX_PORT} "
-                f"(port {ports.DROP_PORT} is where packets are dropped)"
-            )
+            raise UserError(f"{where}: switch {switch.name} has {count} ports; expected at most {ports.MAX_PORT}")
     for node, port in ends:
         if not 1 <= port <= ports.MAX_PORT:
             raise UserError(f"{where}: {node} has a port {port}; expected 1 to {ports.MAX_PORT}")

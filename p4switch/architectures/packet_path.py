@@ -83,9 +83,9 @@ class PacketPath:
 
     `in_front` maps each parser that finds bytes in front of a frame to their number.
 
-    `drop_port` is the port to which the architecture sends packets to drop them. A path that is `named` is never chosen
-    for JSON that does not name its package. C code refers to `constants` by their names, and to the cells of `states`
-    by NAME_cells(sw).
+    `drop_port` is the port to which the architecture sends packets to drop them; no port has a larger number. A path
+    that is `named` is never chosen for JSON that does not name its package. C code refers to `constants` by their
+    names, and to the cells of `states` by NAME_cells(sw).
     """
 
     folder: Path

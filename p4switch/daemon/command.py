@@ -92,8 +92,8 @@ class _PortOrAddress(_Address):
 @click.option("--loopback-pipe", "looped", type=click.IntRange(0), multiple=True, metavar="N",
               help="A pipe whose ports lead back to it, as inside of some chips.")
 @click.option("--cpu-port", type=click.IntRange(1, ports.MAX_PORT), help="Port of packet-in and packet-out.")
-@click.option("--drop-port", type=click.IntRange(0, ports.DROP_PORT),
-              help="Packets sent there are dropped; default: the port of the program's architecture.")
+@click.option("--drop-port", type=click.IntRange(0),
+              help="Packets sent there are dropped; default, and the largest: the port of the program's architecture.")
 @click.option("--priority-queues", type=click.IntRange(1), default=8,
               help="Accepted and ignored: a port has 8 queues, or 128 with TNA.")
 @click.option("--log-console", is_flag=True, help="Log to stderr.")

@@ -173,6 +173,8 @@ class SwitchProcess:
         """Build the switch of a pipe. Raises UserError, which P4Runtime reports as INVALID_ARGUMENT."""
         path = path_of(program)
         self._check_pipe(pipe, path)
+        if self._drop_port is not None and self._drop_port > path.drop_port:
+            raise UserError(f"--drop-port {self._drop_port}: expected at most {path.drop_port}, the architecture's own")
         traced = engine.build_traced(program) if self._trace is not None else None
         library = engine.build(program) if traced is None else traced.library
         tick_ns = self._traffic.model_tick_ns or self._traffic.tick_ns

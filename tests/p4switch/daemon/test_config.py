@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from p4switch.architectures.packet_path import PACKET_PATHS
+from p4switch.compiler import Compiled
 from p4switch.daemon.config import TrafficSettings, read
 from p4switch.daemon.process import SwitchProcess
 from p4switch.errors import UserError
@@ -86,3 +88,12 @@ def test_packets_are_dropped_at_the_architectures_port_or_at_the_one_that_is_ask
 ) -> None:
     process = SwitchProcess({}, address=f"unix:{tmp_path}/p4rt", drop_port=given)
     assert process._build(0, psa_program(tmp_path).program).drop_port == port
+
+
+@pytest.mark.parametrize(("program", "largest"), [(psa_program, 0xFFFFFFFF), (compiled, 511)])
+def test_a_drop_port_above_the_architectures_own_is_refused(
+    tmp_path: Path, program: Callable[[Path], Compiled], largest: int
+) -> None:
+    process = SwitchProcess({}, address=f"unix:{tmp_path}/p4rt", drop_port=largest + 1)
+    with pytest.raises(UserError, match=f"^--drop-port {largest + 1}: expected at most {largest}, the architecture's "):
+        process._build(0, program(tmp_path).program)
