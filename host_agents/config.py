@@ -103,8 +103,7 @@ class NicConfig:
     # One ACK is sent for this many packets of a message, and for its last packet. When ECN marks
     # begin or end, the packets before are also acknowledged at once. With selective repeat, so are
     # out-of-order packets, if losses are found by them (`loss_packets`); otherwise early packets
-    # wait like packets in order, as long as a SACK can name them. A packet that uses up the window
-    # or the credit requests an ACK, too.
+    # wait like packets in order, as long as a SACK can name them.
     ack_every_packets: int = 1
     # If above 0, with selective repeat, this replaces the rule above: one ACK when this many bytes
     # of frames have arrived since the last one (Ultra Ethernet). The first packet, marked packets,
@@ -113,7 +112,8 @@ class NicConfig:
     # in retransmissions.
     ack_every_bytes: int = 0
     # Longest time that a packet waits for the ACK of a later one; None: a base RTT. If it is shorter
-    # than the time in which a sender sends `ack_every_packets`, there are more ACKs than that.
+    # than the time in which a sender sends `ack_every_packets`, there are more ACKs than that. If it
+    # is set, a packet that uses up the window or the credit requests an ACK, too.
     ack_wait_ns: int | None = None
     rto_ns: int = 1_000_000
     # Number of retransmissions after time-outs without any new acknowledgement. After one more

@@ -84,6 +84,8 @@ class Sender(Member):
         self._answered_early = config.answers_early
         # Receivers count bytes, so whether a packet requests an ACK is decided when it leaves.
         self._counted = config.ack_every_bytes > 0
+        # Without such requests, a sender that has used up its window would wait as long as receivers do.
+        self._asks_at_end = self._counted or config.ack_wait_ns is not None
         self.psn_base = transport.first_psn  # PSN of packet 0
         self.early = 0  # packets acknowledged before an earlier one
         self.probe_number = NO_PROBE  # number of the probe whose answer is awaited
@@ -455,7 +457,7 @@ class Sender(Member):
         entries[at + ORDER] = order << ENTROPY_BITS | entropy
         psn = (self.psn_base + number) & PSN_MASK
         asks = state & ACK_REQUEST != 0
-        if not asks and self._is_last(state):
+        if not asks and self._asks_at_end and self._is_last(state):
             asks = True
             entries[at + STATE] |= ACK_REQUEST
         frame = data_frame(headers, self.entropy, psn, asks)

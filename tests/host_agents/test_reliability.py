@@ -151,14 +151,18 @@ class TestEcho:
         assert self.told(drain(b, 44_000)) == [(4, False)]
 
     @pytest.mark.parametrize("reliability", RELIABILITIES)
-    def test_the_packet_that_uses_up_the_window_requests_an_ack(self, reliability: str) -> None:
-        a, b = pair(ack_every_packets=4, reliability=reliability)
+    @pytest.mark.parametrize(("ack_wait_ns", "requests"), [(None, [0, 0, 0]), (20_000, [0, 0, 1])])
+    def test_the_packet_that_uses_up_the_window_requests_an_ack_that_may_wait(
+        self, reliability: str, ack_wait_ns: int | None, requests: list[int]
+    ) -> None:
+        """If such packets always requested one, senders that wait for ACKs would have one for almost each packet."""
+        a, b = pair(ack_every_packets=4, reliability=reliability, ack_wait_ns=ack_wait_ns)
         qa, _ = connect(a, b)
         qa.reaction_point.window_bytes = 3 * 1058.0
         qa.post(8000)
         frames, _ = send(a, 3)
         assert drain(a, 10_000) == []
-        assert [frame[wire.ACK_PSN] >> 7 for frame in frames] == [0, 0, 1]
+        assert [frame[wire.ACK_PSN] >> 7 for frame in frames] == requests
 
     @pytest.mark.parametrize("reliability", RELIABILITIES)
     def test_nothing_is_answered_for_a_queue_pair_that_is_closed(self, reliability: str) -> None:
