@@ -102,6 +102,7 @@ _STATE: Final = SHARE_HEADER.place("state")
 _N: Final = SHARE_HEADER.place("n")
 _RATE_CODE: Final = SHARE_HEADER.place("receiver_rate_code")
 _TOKENS: Final = {"ge": 0, "le": 7}
+_ADVERT_VALID_NS: Final = 100_000  # validity of a share that no ACK has confirmed; about five base RTTs of section VI
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,6 @@ class DartParameters:
     look_ahead: bool = True  # senders announce the incasts that they know of (III-D)
     # Senders that an announcement binds; "active": those that have other messages in flight.
     advert_to: str = field(default="all", metadata=one_of("all", "active"))
-    # Validity of a share that no ACK has confirmed.
-    advert_valid_ns: int = field(default=100_000, metadata=POSITIVE)
     # Send a notice to senders whose n was wrong by a factor of 2, a base RTT ago or more.
     advert_on_change: bool = False
     # Time until a silent sender is removed (III-B).
@@ -624,7 +623,7 @@ class Dart(CompositeReactionPoint):
         else:
             self._advert_bps = rate_bps
             self._in_force = -1
-            self._lapse.arm(now_ns + self.parameters.advert_valid_ns)
+            self._lapse.arm(now_ns + _ADVERT_VALID_NS)
         self._apply()
 
     def on_timer(self, now_ns: int, timer: Timer) -> None:

@@ -10,6 +10,7 @@ import dataclasses
 import math
 import random
 from dataclasses import dataclass, field
+from typing import Final
 
 from host_agents.cc.collective import WITHOUT_CC
 from host_agents.collective.injection import (
@@ -30,6 +31,8 @@ from host_agents.registry import register
 
 SUMMED = "summed"  # a cycle adds watermark / WM_MAX tokens
 DRAWN = "drawn"  # a cycle adds one token with that probability
+_LEAST_FBS: Final = 0.05  # factor that scales a decrease at least (algorithm 6, printed lines 16 and 19)
+_FIRST_LATENCY: Final = 1000.0  # in cycles, without load (6.3); a remote operation is kept for so long at first
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,6 @@ class ThreeCpoParameters:
     # Latency in cycles from which on a decrease is the largest.
     max_lat_thresh: float = field(default=5000.0, metadata=POSITIVE)
     base_md: float = field(default=0.5, metadata=SHARE)  # factor of the largest decrease
-    # Constant of the multiplicative decrease's scaling; 0: 1 / (1 / sqrt(wm_min) - 1 /
-    # sqrt(wm_max)).
-    alpha: float = 0.0
-    beta: float = 0.0  # second constant of that scaling; 0: alpha / sqrt(wm_max)
-    min_fbs: float = field(default=0.05, metadata=SHARE)  # the smallest factor of the equivalent's scaling
     # Printed line 14: the watermark rises by the growth of the multicast congestion control.
     raise_by_equivalent: bool = True
     carry_over: bool = True  # tokens that could not be paid in an RTT count in the next
@@ -59,7 +57,6 @@ class ThreeCpoParameters:
     low_latency: float = 1000.0  # cycles of latency up to which a remote flit costs `low_cost`
     # Latency in cycles from which on a remote flit costs 1.
     high_latency: float = field(default=2000.0, metadata=POSITIVE)
-    start_rtt: float = 1000.0  # time for which a remote operation is kept while no latency is known
     # Largest number of tokens that accumulate during idle time.
     depth: float = field(default=1.0, metadata=POSITIVE)
     # Whether a cycle adds watermark / wm_max tokens, or one with that probability.
@@ -87,8 +84,8 @@ class Watermark:
         self.parameters = parameters
         self.value = parameters.wm_start
         p = parameters
-        self._alpha = p.alpha or 1.0 / (1.0 / math.sqrt(p.wm_min) - 1.0 / math.sqrt(p.wm_max))
-        self._beta = p.beta or self._alpha / math.sqrt(p.wm_max)
+        self._alpha = 1.0 / (1.0 / math.sqrt(p.wm_min) - 1.0 / math.sqrt(p.wm_max))
+        self._beta = self._alpha / math.sqrt(p.wm_max)
         self.paid = 0.0
         self.equivalent = 0.0  # decrease of the watermark that is equivalent to the tokens paid in the last RTT
         self._carry_over = 0.0  # tokens that could not be paid in the last RTT
@@ -129,7 +126,7 @@ class Watermark:
         p = self.parameters
         beyond = self.value - equivalent
         if beyond > 0.0:
-            fbs = max(1.0 - (self._alpha / math.sqrt(max(beyond, p.wm_min)) - self._beta), p.min_fbs)
+            fbs = max(1.0 - (self._alpha / math.sqrt(max(beyond, p.wm_min)) - self._beta), _LEAST_FBS)
             self.value -= fbs * md * beyond
 
 
@@ -224,7 +221,7 @@ class ThreeCpo(Throttle):
 
         It has to be called before the latency or the gap changes, so that each expires at its time.
         """
-        stay = (self._latency if self._latency >= 0.0 else self.parameters.start_rtt) + self._gap
+        stay = (self._latency if self._latency >= 0.0 else _FIRST_LATENCY) + self._gap
         for matching in self._matchings:
             matching.expire(now, stay)
 

@@ -279,15 +279,14 @@ def test_parameters_that_contradict_each_other(protocol: str, values: dict[str, 
         resolve(protocol, values)
 
 
-def test_alpha_and_beta_follow_the_range_unless_they_are_given() -> None:
-    found = []
-    for parameters in (ThreeCpoParameters(wm_min=400.0), ThreeCpoParameters(wm_min=400.0, beta=0.25)):
-        watermark = Watermark(parameters)
-        watermark.on_probe(9000.0, -1.0)
-        found.append(watermark.value)
-    assert found[0] == pytest.approx(2468 / 2)  # at WM_MAX nothing is held back: FBS is 1
-    fbs = 1.0 - (1.0 / (1.0 / math.sqrt(400) - 1.0 / math.sqrt(2468)) / math.sqrt(2468) - 0.25)
-    assert found[1] == pytest.approx(2468 * (1 - fbs / 2))
+def test_alpha_and_beta_follow_the_range() -> None:
+    watermark = Watermark(ThreeCpoParameters(wm_min=400.0))
+    watermark.on_probe(9000.0, -1.0)
+    assert watermark.value == pytest.approx(2468 / 2)  # at WM_MAX nothing is held back: FBS is 1
+    watermark.on_probe(9000.0, -1.0)
+    alpha = 1.0 / (1.0 / math.sqrt(400) - 1.0 / math.sqrt(2468))
+    fbs = 1.0 - (alpha / math.sqrt(1234) - alpha / math.sqrt(2468))
+    assert watermark.value == pytest.approx(1234 * (1 - fbs / 2))
 
 
 @pytest.mark.parametrize(

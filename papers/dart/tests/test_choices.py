@@ -1,0 +1,15 @@
+"""Dart's parameters: each is a choice that the paper leaves, so the sweep of choices varies it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from harness.plan.sweep import load
+from host_agents.cc.dart import DartParameters
+
+
+def test_the_sweep_of_choices_varies_every_parameter() -> None:
+    varied: set[str] = set()
+    for variant in load("dart-choices")[0].variants:
+        varied |= set(variant.set.get("protocols", {}).get("dart", {}))
+    assert varied == {one.name for one in dataclasses.fields(DartParameters)}
