@@ -246,25 +246,14 @@ def icrc_holds(frame: bytes) -> bool:
     return len(frame) == wire_bytes(frame) and frame[-ICRC_BYTES:] == icrc(frame)
 
 
-# 802.1Qbb: MAC control frame, opcode 0x0101, enable vector, eight times. Padded to the shortest Ethernet frame.
-_PAUSE_DESTINATION: Final = b"\x01\x80\xc2\x00\x00\x01"
-PAUSE_BYTES: Final = 60
 QUANTUM_BITS: Final = 512
 
 
-def pause_frame(source_mac: bytes, quanta: dict[int, int]) -> bytes:
-    """Return a priority pause frame: class -> quanta of 512 bit times; 0 quanta resume."""
-    enable = 0
-    times = bytearray(16)
-    for priority, count in quanta.items():
-        enable |= 1 << priority
-        times[2 * priority : 2 * priority + 2] = count.to_bytes(2, "big")
-    frame = _PAUSE_DESTINATION + source_mac + b"\x88\x08\x01\x01" + enable.to_bytes(2, "big") + bytes(times)
-    return frame.ljust(PAUSE_BYTES, b"\0")
-
-
 def parse_pause(frame: bytes) -> dict[int, int] | None:
-    """Return class -> quanta of a priority pause frame; None if the frame is something else."""
+    """Return class -> quanta of 512 bit times of a priority pause frame; None if the frame is something else.
+
+    802.1Qbb: MAC control frame, opcode 0x0101, enable vector, eight times. 0 quanta resume.
+    """
     if len(frame) < 34 or frame[12:16] != b"\x88\x08\x01\x01":
         return None
     enable = int.from_bytes(frame[16:18], "big")

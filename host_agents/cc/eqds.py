@@ -26,15 +26,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from host_agents import wire
-from host_agents.cc.base import Feedback, NotificationOutlet, NotificationPoint, Path, ReactionOutlet, ReactionPoint
-from host_agents.cc.composite import CompositeReactionPoint
+from host_agents.cc.base import Feedback, NotificationOutlet, NotificationPoint, Path, ReactionPoint
+from host_agents.cc.credit import CreditReactionPoint
 from host_agents.config import SCOPE_QP
 from host_agents.lb.base import FIRST_ENTROPY
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, Field, Header, Packet
 from host_agents.pull_pacer import pull_pacer
 from host_agents.ranges import POSITIVE, SHARE
 from host_agents.registry import Protocol, ProtocolInfo, register
-from host_agents.timers import Timer
 
 # Cumulative counts of wire bytes since the queue pair was opened, in the form of `send_counter`.
 RTS: Final = Packet(
@@ -76,7 +75,7 @@ class EqdsParameters:
     pull_window_bdp: float = field(default=64.0, metadata=POSITIVE)
 
 
-class Eqds(CompositeReactionPoint):
+class Eqds(CreditReactionPoint):
     """Sender, which holds `credit_bytes` and has requested `demand_bytes` from the receiver.
 
     The credit that it can expect is its demand plus the trimmed bytes that the receiver knows of,
@@ -84,21 +83,14 @@ class Eqds(CompositeReactionPoint):
     """
 
     def __init__(self, parameters: EqdsParameters, path: Path, parts: list[ReactionPoint]) -> None:
-        super().__init__(path, parts)  # window protocols, which also limit the sender
-        self.credit_bytes = 0  # the last packet may overdraw it
+        super().__init__(path, parts)
         self._most_credit_bytes = max(path.wire_bytes, int(path.bdp_bytes))  # limit of pulled credit
         self.demand_bytes = 0  # cumulative demand in RTSs
-        self.speculating = False
         self._active = False
         packets = math.ceil(parameters.speculative_bdp * path.bdp_bytes / float(path.wire_bytes))
         self._speculative_bytes = packets * path.wire_bytes
         self._pulled_bytes = 0
         self._trimmed_bytes = 0  # full packets reported by NACKs, which the receiver pulls again without a request
-        self._heard_ns = 0  # time of the last pull or RTS
-
-    def bind(self, outlet: ReactionOutlet) -> None:
-        super().bind(outlet)
-        self._retry = self.timer()
 
     def may_send(self, inflight_bytes: int) -> bool:
         return self.credit_bytes > 0 and super().may_send(inflight_bytes)
@@ -164,17 +156,6 @@ class Eqds(CompositeReactionPoint):
             self.credit_bytes = min(self.credit_bytes + more, self._most_credit_bytes)
             self.outlet.window_opened()
 
-    def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """Repeat the RTS if there is no credit and nothing has arrived for a time-out."""
-        due_ns = self._heard_ns + self.host.rto_ns
-        if due_ns <= now_ns:
-            due_ns = now_ns + self.host.rto_ns
-            if self.traffic.waiting_bytes > 0 and self.credit_bytes <= 0:
-                if not self.outlet.may_retry(now_ns):
-                    return
-                self._send_rts(now_ns)
-        timer.arm(due_ns)
-
     def _stop_speculating(self, now_ns: int) -> None:
         if self.speculating:
             self.speculating = False
@@ -187,9 +168,9 @@ class Eqds(CompositeReactionPoint):
         wanted = self.traffic.waiting_bytes - self.credit_bytes + self._pulled_bytes - self._trimmed_bytes
         if wanted > self.demand_bytes:
             self.demand_bytes = wanted
-            self._send_rts(now_ns)
+            self._send_request(now_ns)
 
-    def _send_rts(self, now_ns: int) -> None:
+    def _send_request(self, now_ns: int) -> None:
         self._heard_ns = now_ns
         self.outlet.send_counter(RTS, self.demand_bytes, self.outlet.control_entropy(now_ns))
 

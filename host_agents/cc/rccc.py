@@ -27,7 +27,7 @@ from typing import Final
 
 from host_agents import wire
 from host_agents.cc.base import Feedback, NotificationOutlet, NotificationPoint, Path, ReactionOutlet, ReactionPoint
-from host_agents.cc.composite import CompositeReactionPoint
+from host_agents.cc.credit import CreditReactionPoint
 from host_agents.cc.oversubscription import Oversubscription
 from host_agents.config import SCOPE_QP
 from host_agents.lb.base import ENTROPY_COUNT, FIRST_ENTROPY
@@ -36,7 +36,6 @@ from host_agents.pull_pacer import pull_pacer
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
 from host_agents.registry import Protocol, ProtocolInfo, register
 from host_agents.template import Wrapper
-from host_agents.timers import Timer
 
 QUANTUM_BYTES: Final = 256
 
@@ -139,11 +138,11 @@ class Senders:
             self._only = None
 
 
-class Rccc(CompositeReactionPoint):
+class Rccc(CreditReactionPoint):
     """Sender, which holds `credit_bytes`."""
 
     def __init__(self, parameters: RcccParameters, path: Path, parts: list[ReactionPoint]) -> None:
-        super().__init__(path, parts)  # NSCC, which also limits the sender
+        super().__init__(path, parts)
         self.own_headers = True
         # Attributes that every packet needs come first, to occupy fewer cache lines.
         self.most_credit_bytes = credit_quanta(parameters, path) * QUANTUM_BYTES
@@ -156,7 +155,6 @@ class Rccc(CompositeReactionPoint):
         self._waits = False  # it is counted among the queue pairs that wait for the link
         self._request_gap_ns = int(parameters.request_base_rtts * float(path.base_rtt_ns))
         self._requested_ns = -1  # time of the last RTS; -1: never
-        self._heard_ns = 0  # time of the last pull or RTS
         self._pulled_ns = 0  # time of the last pull
         self._bytes_per_ns = _FASTER * path.line_rate_bps / 8e9
 
@@ -166,7 +164,6 @@ class Rccc(CompositeReactionPoint):
         assert isinstance(senders, Senders)
         self._senders = senders
         senders.join(self)
-        self._retry = self.timer()
 
     def close(self) -> None:
         super().close()
@@ -188,7 +185,7 @@ class Rccc(CompositeReactionPoint):
         super().on_post(now_ns)
         self.look()
         if self.credit_bytes <= 0:
-            self._request(now_ns)
+            self._send_request(now_ns)
 
     def on_idle(self, now_ns: int) -> None:
         super().on_idle(now_ns)
@@ -220,7 +217,7 @@ class Rccc(CompositeReactionPoint):
     def on_timeout(self, now_ns: int) -> None:
         self._stop_speculating()
         super().on_timeout(now_ns)
-        self._request(now_ns)
+        self._send_request(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """Take the credit of a pull beyond the previous one."""
@@ -245,17 +242,6 @@ class Rccc(CompositeReactionPoint):
         self.look()
         self.outlet.window_opened()
 
-    def on_timer(self, now_ns: int, timer: Timer) -> None:
-        """Repeat the request if there is no credit and nothing has arrived for a time-out."""
-        due_ns = self._heard_ns + self.host.rto_ns
-        if due_ns <= now_ns:
-            due_ns = now_ns + self.host.rto_ns
-            if self.traffic.waiting_bytes > 0 and self.credit_bytes <= 0:
-                if not self.outlet.may_retry(now_ns):
-                    return
-                self._request(now_ns)
-        timer.arm(due_ns)
-
     def _stop_speculating(self) -> None:
         if self.speculating:
             self.speculating = False
@@ -275,7 +261,7 @@ class Rccc(CompositeReactionPoint):
             wanted //= waiting
         return self.pulled_quanta + (wanted + QUANTUM_BYTES - 1) // QUANTUM_BYTES
 
-    def _request(self, now_ns: int) -> None:
+    def _send_request(self, now_ns: int) -> None:
         """Send a request for credit, unless the last one was just sent."""
         if self.traffic.waiting_bytes == 0:
             return

@@ -1,4 +1,4 @@
-"""Sizes and times shared by the congestion controls of Ultra Ethernet, derived from a network.
+"""Sizes and time-outs shared by the congestion controls of Ultra Ethernet, derived from a network.
 
 The consortium's reference simulator derives all of them from the link rate, the base RTT of the longest path and the
 size of a full packet. Windows, queues and thresholds scale with the bandwidth-delay product, measured in that of a
@@ -13,20 +13,11 @@ from typing import Final
 
 REFERENCE_RATE_BPS: Final = 100e9
 REFERENCE_RTT_NS: Final = 12_000.0
-ANSWER_BYTES: Final = 64  # of an ACK in the simulator
 _RTO_FIXED_NS: Final = 15_000.0  # part of the time-out that does not depend on queues
 _RTO_LINKS: Final = 6.0  # number of full queues on the longest path in which a packet may wait
 _KMIN_SHARE: Final = 0.2
 _KMAX_SHARE: Final = 0.8
 _QUEUE_BDP_WITHOUT_TRIMMING: Final = 5
-
-
-def network_rtt_ns(rate_bps: float, links: int, one_way_ns: float, packet_bytes: int) -> float:
-    """Return the base RTT of a path of `links` links.
-
-    Each link stores and forwards a full packet and its ACK.
-    """
-    return 2.0 * one_way_ns + 8e9 * links * (packet_bytes + ANSWER_BYTES) / rate_bps
 
 
 @dataclass(frozen=True)

@@ -8,18 +8,15 @@ feedback.
 from __future__ import annotations
 
 from host_agents.cc.base import Path
-from host_agents.draws import Draws
 from host_agents.fifo import Fifo
 from host_agents.lb.base import LoadBalancer
-from host_agents.lb.bitmap import BitmapParameters, Penalties
-from host_agents.lb.oblivious import Rounds
+from host_agents.lb.bitmap import Bitmap, BitmapParameters
 from host_agents.registry import LoadBalancerInfo, register
 
 
-class Mixed(LoadBalancer):
+class Mixed(Bitmap):
     def __init__(self, parameters: BitmapParameters, seed: int) -> None:
-        self.rounds = Rounds(parameters.entropies, Draws(seed))
-        self.penalties = Penalties(parameters, self.rounds)
+        super().__init__(parameters, seed)
         self.good: Fifo[int] = Fifo()
 
     def next_entropy(self, now_ns: int) -> int:
@@ -27,17 +24,9 @@ class Mixed(LoadBalancer):
         return self.rounds.port(number)
 
     def on_ack(self, now_ns: int, entropy: int, marked: bool) -> None:
-        number = self.rounds.number(entropy)
-        if marked:
-            self.penalties.on_mark(number)
-        else:
-            self.good.push(number)
-
-    def on_nack(self, now_ns: int, entropy: int) -> None:
-        self.penalties.on_trim(self.rounds.number(entropy))
-
-    def on_expired(self, now_ns: int, entropy: int) -> None:
-        self.penalties.on_timeout(self.rounds.number(entropy))
+        super().on_ack(now_ns, entropy, marked)
+        if not marked:
+            self.good.push(self.rounds.number(entropy))
 
 
 def create(parameters: BitmapParameters, seed: int, path: Path) -> LoadBalancer:

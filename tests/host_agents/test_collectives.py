@@ -44,6 +44,7 @@ from host_agents.errors import HostError, ParameterError
 from host_agents.lb.base import FIRST_ENTROPY
 from tests.host_agents.collective_star import GROUP, Star, Trouble, nics, programs
 from tests.host_agents.narrow import of_kind
+from tests.host_agents.pause import pause_frame
 
 HOSTS = 5
 PACKET = 128
@@ -506,7 +507,7 @@ def test_what_a_protocol_is_told() -> None:
 def test_a_paused_class_sends_nothing() -> None:
     nic = nics(1)[0]
     programs([nic], [Step(RANDOM, GROUP, PACKET)])
-    nic.receive(0, wire.pause_frame(wire.mac_of(1), {3: 100}))
+    nic.receive(0, pause_frame(wire.mac_of(1), {3: 100}))
     assert nic.next_frame(0) is None
     assert nic.next_wakeup_ns() == 256
     assert nic.next_frame(256) is not None

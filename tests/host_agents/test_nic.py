@@ -18,6 +18,7 @@ from host_agents.registry import Protocol
 from host_agents.timers import NEVER
 from p4cc._link import Trouble, Wire, connect, pair
 from tests.host_agents.narrow import due_frame, of_kind, replace_method
+from tests.host_agents.pause import pause_frame
 
 FRAME = 1058  # a full data packet without shim
 SERIALIZED = FRAME * 8 / 100  # ns at 100 Gb/s
@@ -161,7 +162,7 @@ class TestArbitration:
 
 class TestPfc:
     def pause(self, quanta: int, priority: int = 3) -> bytes:
-        return wire.pause_frame(bytes(6), {priority: quanta})
+        return pause_frame(bytes(6), {priority: quanta})
 
     def test_a_paused_class_is_silent_for_its_quanta(self) -> None:
         # 100 quanta of 512 bits at 100 Gb/s are 512 ns.
@@ -484,7 +485,7 @@ class TestScopes:
         first, _ = connect(a, b)
         first.post(1000)
         data = due_frame(a, 0)
-        a.receive(9_999, wire.pause_frame(bytes(6), {3: 0xFFFF}))
+        a.receive(9_999, pause_frame(bytes(6), {3: 0xFFFF}))
         assert a.next_frame(10_100) is None
         b.receive(10_200, data)
         a.receive(10_300, due_frame(b, 10_200))

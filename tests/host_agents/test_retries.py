@@ -6,13 +6,14 @@ import pytest
 
 from harness.columns.flows import all_columns
 from harness.worlds.host_session import Connect, Event, Failed, HostSession, Post
-from host_agents import registry, wire
+from host_agents import registry
 from host_agents.errors import HostError, ParameterError
 from host_agents.messages import Message
 from host_agents.nic import Nic
 from host_agents.qp import QueuePair
 from host_agents.timers import NEVER
 from p4cc._link import Wire, connect, pair
+from tests.host_agents.pause import pause_frame
 
 RTO_NS = 1_000_000
 SECOND = 1_000_000_000
@@ -159,7 +160,7 @@ def test_an_ack_while_what_is_to_be_sent_again_is_paused(reliability: str) -> No
     b.receive(50_000, link.sent[0][2])
     ack = b.next_frame(50_000)
     assert ack is not None
-    a.receive(50_000, wire.pause_frame(bytes(6), {3: 0xFFFF}))  # until 385 us
+    a.receive(50_000, pause_frame(bytes(6), {3: 0xFFFF}))  # until 385 us
     link.run(200_000)
     assert qa.stats.timeouts > 0
     a.receive(200_000, ack)
@@ -181,7 +182,7 @@ def test_rcp_waits_while_its_rate_packets_are_answered() -> None:
     qa, _ = connect(a, b)
     qa.post(5_000)
     link = Wire(a, b)
-    a.receive(0, wire.pause_frame(bytes(6), {3: 0xFFFF}))  # 336 us
+    a.receive(0, pause_frame(bytes(6), {3: 0xFFFF}))  # 336 us
     link.run(SECOND)
     assert (qa.stats.bytes_acked, qa.failed) == (5_000, False)
 

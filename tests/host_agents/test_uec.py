@@ -4,17 +4,18 @@ import pytest
 
 from host_agents.cc.base import Path
 from host_agents.cc.nscc import Nscc, NsccParameters
-from host_agents.cc.uec import network_rtt_ns, sizes
+from host_agents.cc.uec import sizes
 
 PACKET = 4150
 PAYLOAD = 4086
+ACK = 64
 LINK_NS = 1_000
 
 
 def derived(rate_gbps: float, links: int) -> dict[str, float]:
     """Return the values of a network by the simulator's symbols, in us and bytes, Kmin and Kmax in packets."""
     rate_bps = rate_gbps * 1e9
-    rtt_ns = network_rtt_ns(rate_bps, links, links * LINK_NS, PACKET)
+    rtt_ns = links * (2 * LINK_NS + 8e9 * (PACKET + ACK) / rate_bps)  # each link stores and forwards both
     # Reaction points know a base RTT in whole ns.
     nscc = Nscc(NsccParameters(), Path(rate_bps, round(rtt_ns), PAYLOAD, PACKET, 80))
     of = sizes(rate_bps, rtt_ns, PACKET)

@@ -13,6 +13,7 @@ from host_agents import headers, lengths, wire
 from host_agents.nic import Nic
 from p4cc._link import connect, pair
 from tests.host_agents.narrow import due_frame
+from tests.host_agents.pause import pause_frame
 
 A, B = wire.parse_address("10.0.0.2"), wire.parse_address("10.1.2.3")
 
@@ -157,7 +158,7 @@ def test_ack_echoes_entropy_mark_and_shim() -> None:
 
 
 def test_pause_frame() -> None:
-    frame = wire.pause_frame(wire.mac_of(A), {3: 0xFFFF, 6: 0})
+    frame = pause_frame(wire.mac_of(A), {3: 0xFFFF, 6: 0})
     assert len(frame) == 60
     assert frame[:6] == bytes.fromhex("0180c2000001")
     assert frame[12:18] == bytes.fromhex("880801010048")
@@ -173,6 +174,7 @@ def test_bad_address(text: str) -> None:
 
 
 def test_offsets_and_sizes_are_those_of_the_declared_headers() -> None:
+    first = (headers.ETHERNET, headers.IP, headers.UDP, headers.BTH)
     ip, udp, bth = 14, 34, 42  # where they start
     bits = {
         "ETHERNET_BYTES": headers.ETHERNET.bits,
@@ -198,13 +200,13 @@ def test_offsets_and_sizes_are_those_of_the_declared_headers() -> None:
         "PAD": 8 * bth + headers.BTH.place("solicited_event").bit,
         "BECN": 8 * bth + headers.BTH.place("fecn").bit,
         "ACK_PSN": 8 * bth + headers.BTH.place("ack_request").bit,
-        "AFTER_BTH": sum(header.bits for header in headers.FRAME),
+        "AFTER_BTH": sum(header.bits for header in first),
     }
     assert {name: 8 * getattr(wire, name) for name in bits} == bits
     assert headers.SACK_HEADER.place("map").field.bits == wire.SACK_BITS
     # The NIC reads these from two numbers of eight bytes.
     assert [headers.SACK_HEADER.place(name).bit for name in ("first_missing_psn", "map_psn", "map")] == [0, 24, 48]
-    assert [header.bits // 8 for header in headers.FRAME] == [ip, udp - ip, bth - udp, 12]
+    assert [header.bits // 8 for header in first] == [ip, udp - ip, bth - udp, 12]
     assert (wire.SHIM_BYTES, wire.INT_RECORD_BYTES) == (lengths.INT_SHIM_BYTES, lengths.INT_RECORD_BYTES)
     assert wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES == lengths.ROCE.header_bytes == lengths.ROCE.least_bytes
     assert lengths.ROCE.ack_bytes == wire.AFTER_BTH + wire.AETH_BYTES + wire.ICRC_BYTES

@@ -16,6 +16,7 @@ from host_agents.template import Wrapper
 from p4cc._link import Hook, Wire, connect, pair
 from p4switch.errors import UserError
 from tests.host_agents.narrow import due_frame, of_kind
+from tests.host_agents.pause import pause_frame
 
 EARLY = Packet("early", 0xF0, (Header("early", (Field("place", 32), Field("reserved", 32))),), opcodes=8, wraps=True)
 LAST_EARLY = 5
@@ -121,11 +122,11 @@ def test_wrapped_packets_leave_in_the_class_that_the_point_has_chosen() -> None:
     a = link.nics[0]
     qa.post(10 * PAYLOAD)  # ready in the NIC's class
     qa.reaction_point.outlet.set_priority(1)
-    a.receive(0, wire.pause_frame(bytes(6), {3: 1_000, 1: 0}))
+    a.receive(0, pause_frame(bytes(6), {3: 1_000, 1: 0}))
     first = a.next_frame(0)
     assert first is not None
     assert IP.get("dscp", first, wire.IP) == 8 * 1
-    a.receive(100, wire.pause_frame(bytes(6), {3: 0, 1: 1_000}))
+    a.receive(100, pause_frame(bytes(6), {3: 0, 1: 1_000}))
     assert a.next_frame(1_000) is None
     of_kind(qa.reaction_point, Early).going_on = True
     qa.reaction_point.outlet.set_priority(-1)
