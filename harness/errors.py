@@ -42,16 +42,16 @@ def out_of_memory(error: BaseException) -> UserError | None:
     """Return the message for an error that means that memory ran out; None for other errors.
 
     NumPy, Arrow and the compiled code raise MemoryError, fork and mmap raise OSError, a thread
-    without a stack raises RuntimeError, an extension module that cannot be mapped raises
-    ImportError, and protobuf raises EncodeError although the message is complete.
+    without a stack raises RuntimeError, a library that cannot be mapped raises ImportError or an
+    OSError without errno, and protobuf raises EncodeError although the message is complete.
     """
     from google.protobuf.message import EncodeError  # errors are rare, so the import may be late
 
     of_system = isinstance(error, OSError) and error.errno == errno.ENOMEM
     # There is no room for its stack.
     of_thread = isinstance(error, RuntimeError) and str(error) == "can't start new thread"
-    of_module = isinstance(error, ImportError) and any(reason in str(error).lower() for reason in _UNMAPPED)
-    if not isinstance(error, (MemoryError, EncodeError)) and not of_system and not of_thread and not of_module:
+    of_loader = isinstance(error, (ImportError, OSError)) and any(reason in str(error).lower() for reason in _UNMAPPED)
+    if not isinstance(error, (MemoryError, EncodeError)) and not of_system and not of_thread and not of_loader:
         return None
     most_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
     where = "on this machine" if most_bytes == resource.RLIM_INFINITY else f"within ulimit -v {most_bytes // 1024}"

@@ -92,8 +92,7 @@ def _doubts_told() -> Iterator[None]:
 
 def _carry_out(args: Sequence[str] | None) -> None:
     try:
-        with contextlib.suppress(UserError):  # Commands that need a compiler report that there is none.
-            keep_reserve()
+        keep_reserve()
         # Click's own error handling is off, because it would print the usage before the error.
         sys.exit(cli.main(args, standalone_mode=False) or 0)
     except click.exceptions.Exit as exit_:

@@ -12,7 +12,7 @@ _RESERVE_BYTES = 16 << 20  # of addresses: it is not touched
 def library() -> Path:
     """Return the compiled reserve.
 
-    Raises native.BuildError without a C compiler or Python.h.
+    Raises native.BuildError if the C compiler or Python.h is missing, or the compiler has no memory.
     """
     from p4switch import native
 
@@ -23,14 +23,21 @@ def keep_reserve() -> None:
     """Keep memory for the end of this process if its address space is limited.
 
     The first small allocation of Python that fails then succeeds nevertheless, and MemoryError is
-    raised in the main thread, with memory for its handlers. Raises MemoryError if there is not even
-    room for the reserve, and native.BuildError as `library` does.
+    raised in the main thread, with memory for its handlers. There is no reserve if it cannot be
+    compiled; what needs the compiler reports this. Raises MemoryError if there is not even room for
+    the reserve, or OSError if its library cannot be mapped.
     """
     if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
         return
     import ctypes
 
-    keep = ctypes.PyDLL(str(library())).keep_reserve
+    from p4switch import native
+
+    try:
+        path = library()
+    except native.BuildError:
+        return
+    keep = ctypes.PyDLL(str(path)).keep_reserve
     keep.argtypes = [ctypes.c_size_t]
     if not keep(_RESERVE_BYTES):
         raise MemoryError

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +45,14 @@ except MemoryError:
     print(Block.begun, Block.ended)
 """
 
+KEEP = """
+import resource, sys
+from p4switch.memory import keep_reserve
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[1]), resource.RLIM_INFINITY))
+keep_reserve()
+print("goes on")
+"""
+
 PIPELINE = """
 import resource, sys
 from p4switch.engine import load
@@ -55,9 +66,9 @@ except MemoryError:
 """
 
 
-def output(program: str, argument: str) -> str:
+def output(program: str, argument: str, environment: Mapping[str, str] | None = None) -> str:
     command = [sys.executable, "-c", program, argument]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
     assert done.stderr == ""
     return done.stdout.strip()
 
@@ -67,6 +78,11 @@ def test_every_block_ends_and_the_error_arrives(depth: int) -> None:
     """Without the reserve, Python 3.11 and 3.12 raise SystemError for want of a frame, and 3.13 crashes."""
     memory.library()
     assert output(NESTED, str(depth)) == f"{depth + 1} {depth + 1}"
+
+
+def test_a_process_without_compiler_has_no_reserve(tmp_path: Path) -> None:
+    environment = {**os.environ, "CC": "no-compiler", "P4CC_CACHE": str(tmp_path)}
+    assert output(KEEP, "1000000000", environment) == "goes on"
 
 
 def test_a_pipeline_that_cannot_be_mapped_is_a_lack_of_memory() -> None:

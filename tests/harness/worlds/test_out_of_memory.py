@@ -57,6 +57,7 @@ def test_a_process_that_gets_no_memory_ends_with_one_line(tmp_path: Path, more_b
         RuntimeError("can't start new thread"),
         EncodeError("Failed to serialize proto"),
         ImportError("libarrow.so: failed to map segment from shared object"),
+        OSError("reserve.so: failed to map segment from shared object"),
     ],
 )
 def test_every_way_of_having_none_is_one_line(
