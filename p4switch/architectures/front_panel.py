@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from math import ceil
+from itertools import islice, zip_longest
 
 MAX_PIPES = 4
 """Pipes of the largest chips."""
@@ -36,11 +36,10 @@ class FrontPanel:
     def divided_ports(self, count: int, pipes: int, without: Collection[int] = ()) -> list[int]:
         """Return the program's numbers of `count` ports that are divided among the first `pipes` pipes.
 
-        The first ports are in pipe 0, and each pipe has the same number of them, but for the last. Pipes all of whose
-        ports are in `without` have none. There are fewer numbers if the pipes have fewer ports.
+        The first ports are in pipe 0. Pipes have as many ports as others, or one less, but for those that have no more
+        outside of `without`. There are fewer numbers if all pipes together have fewer ports.
         """
-        free = [port for port in self.device_ports(without) if port >> PIPE_PORT_BITS < pipes]
-        places = dict.fromkeys(port >> PIPE_PORT_BITS for port in free)
-        share = ceil(count / max(1, len(places)))
-        taken = [[port for port in free if port >> PIPE_PORT_BITS == pipe][:share] for pipe in places]
-        return [port for ports in taken for port in ports][:count]
+        ports = self.device_ports(without)
+        of_pipes = ([port for port in ports if port >> PIPE_PORT_BITS == pipe] for pipe in range(pipes))
+        in_turn = (port for row in zip_longest(*of_pipes) for port in row if port is not None)
+        return sorted(islice(in_turn, count))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from harness.plan.resolve import plan, resolved
 from harness.plan.run import Run
 from harness.plan.scenario import anchored, check, dump, override, parse
 from harness.plan.switch_programs import selected
+from p4switch.architectures.front_panel import PIPE_PORT_BITS
+from p4switch.architectures.tna import TNA
 from p4switch.errors import UserError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "tofino"
@@ -109,6 +112,18 @@ def test_ports_are_divided_among_pipes() -> None:
         ("leaf0.pipe0", 0),
         ("leaf0.pipe1", 1),
     ]
+
+
+@pytest.mark.parametrize(
+    ("ports", "pipes", "without", "of_pipes"),
+    [(5, 4, (), [2, 1, 1, 1]), (122, 2, range(1, 5), [59, 63]), (124, 2, range(129, 132), [63, 61])],
+)
+def test_ports_are_divided_evenly_as_far_as_pipes_have_them(
+    ports: int, pipes: int, without: Collection[int], of_pipes: list[int]
+) -> None:
+    assert TNA.front_panel is not None
+    divided = TNA.front_panel.divided_ports(ports, pipes, without)
+    assert [sum(port >> PIPE_PORT_BITS == pipe for port in divided) for pipe in range(pipes)] == of_pipes
 
 
 def test_a_pipe_whose_ports_all_lead_back_has_no_links() -> None:
