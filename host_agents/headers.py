@@ -173,4 +173,5 @@ CUMULATIVE: Final = Packet(
 )
 
 THE_TRANSPORT: Final = "the transport"  # owner of the packets in `TRANSPORT`
+FRAME: Final = (ETHERNET, IP, UDP, BTH)  # headers at the beginning of every frame
 TRANSPORT: Final = (*SENDS, ACKNOWLEDGE, CNP, WITH_INT, SACK, SACK_WITH_INT, TRIMMED, NACK, CUMULATIVE)

@@ -174,7 +174,6 @@ def test_bad_address(text: str) -> None:
 
 
 def test_offsets_and_sizes_are_those_of_the_declared_headers() -> None:
-    first = (headers.ETHERNET, headers.IP, headers.UDP, headers.BTH)
     ip, udp, bth = 14, 34, 42  # where they start
     bits = {
         "ETHERNET_BYTES": headers.ETHERNET.bits,
@@ -200,13 +199,13 @@ def test_offsets_and_sizes_are_those_of_the_declared_headers() -> None:
         "PAD": 8 * bth + headers.BTH.place("solicited_event").bit,
         "BECN": 8 * bth + headers.BTH.place("fecn").bit,
         "ACK_PSN": 8 * bth + headers.BTH.place("ack_request").bit,
-        "AFTER_BTH": sum(header.bits for header in first),
+        "AFTER_BTH": sum(header.bits for header in headers.FRAME),
     }
     assert {name: 8 * getattr(wire, name) for name in bits} == bits
     assert headers.SACK_HEADER.place("map").field.bits == wire.SACK_BITS
     # The NIC reads these from two numbers of eight bytes.
     assert [headers.SACK_HEADER.place(name).bit for name in ("first_missing_psn", "map_psn", "map")] == [0, 24, 48]
-    assert [header.bits // 8 for header in first] == [ip, udp - ip, bth - udp, 12]
+    assert [header.bits // 8 for header in headers.FRAME] == [ip, udp - ip, bth - udp, 12]
     assert (wire.SHIM_BYTES, wire.INT_RECORD_BYTES) == (lengths.INT_SHIM_BYTES, lengths.INT_RECORD_BYTES)
     assert wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES == lengths.ROCE.header_bytes == lengths.ROCE.least_bytes
     assert lengths.ROCE.ack_bytes == wire.AFTER_BTH + wire.AETH_BYTES + wire.ICRC_BYTES
