@@ -46,7 +46,8 @@ class PathStates:
         """Note that a port's link has gone down, where the packet path has a state of ports that keeps it."""
         state = next((each for each in self._states.values() if "failed" in dict(each.kind.cell)), None)
         if state is not None and port < state.size:
-            cell = {**self.members(state.name, port), "failed": 1}
+            cell = self.members(state.name, port)
+            cell.update(failed=1, went_down=cell["went_down"] or 1)
             self._switch.object_write(state.name, port, objects.packed(state.kind, cell))
 
     def entry(self, name: str, index: int, members: Mapping[str, int]) -> Message:

@@ -7,10 +7,10 @@ from pathlib import Path
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture
 from p4switch.architectures.front_panel import MAX_PIPES, FrontPanel
 from p4switch.architectures.package import Package
-from p4switch.architectures.packet_path import PACKET_PATHS
+from p4switch.architectures.packet_path import PACKET_PATHS, State
 from p4switch.architectures.tna import COMPILER, EXTERNS, MATCH_KINDS, PROPERTIES, packet_path
 from p4switch.architectures.tna.fixed import fixed_tables
-from p4switch.architectures.tna.state import WidePortState, states
+from p4switch.architectures.tna.state import PORT_MASKS, PortMaskState, WidePortState, states
 from p4switch.registry import Registry
 
 PACKAGES: Registry[type[Package]] = Registry(
@@ -38,6 +38,9 @@ ARCHITECTURES.add(T2NA.name, T2NA)
 PACKET_PATHS.add(
     "t2na.Switch",
     packet_path(
-        {"TOFINO": 2, "MIRROR_SESSIONS": _SESSIONS}, (8 + 24, 28), states(WidePortState, _SESSIONS), ghost="gh_intr_md"
+        {"TOFINO": 2, "MIRROR_SESSIONS": _SESSIONS},
+        (8 + 24, 28),
+        {**states(WidePortState, _SESSIONS), "port_mask": State("$pktgen_port_mask", PortMaskState, PORT_MASKS)},
+        ghost="gh_intr_md",
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from p4switch.architectures.tna.state import BUFFER_CELLS
+from p4switch.architectures.tna.state import BUFFER_CELLS, PORT_MASKS
 from p4switch.bfrt.fields import Json, Table, data_field, in_bytes, parameter, value_type
 
 _DEVICE_CONFIGURATION = 0xFF060001
@@ -134,8 +134,9 @@ def _generator(chip: str) -> list[Table]:
     applications.key(1, "app_id", number)
     timer = [parameter(1, "timer_nanosec", number)]
     match = [parameter(4, "pattern_value", pattern), parameter(5, "pattern_mask", pattern)]
+    masks = [] if is_first else [parameter(3, "port_mask_sel", number)]
     triggers = [
-        (1, "trigger_timer_one_shot", timer), (2, "trigger_timer_periodic", timer),
+        (1, "trigger_timer_one_shot", timer), (2, "trigger_timer_periodic", timer), (3, "trigger_port_down", masks),
         (4, "trigger_recirc_pattern", match), *([] if is_first else [(5, "trigger_dprsr", match)]),
     ]  # fmt: skip
     applications.actions = [
@@ -155,4 +156,9 @@ def _generator(chip: str) -> list[Table]:
     buffer.key(1, "pkt_buffer_offset", number)
     buffer.key(2, "pkt_buffer_size", number)
     buffer.singleton(data_field(1, "buffer", in_bytes(8), repeated=True))
-    return [ports, applications, buffer]
+    if is_first:
+        return [ports, applications, buffer]
+    mask = Table(f"{chip}.pktgen.port_mask", _PKTGEN + 3, "PktgenPortMaskCfg", PORT_MASKS, [])
+    mask.key(1, "port_mask_sel", number)
+    mask.singleton(data_field(1, "mask", in_bytes(72)))
+    return [ports, applications, buffer, mask]

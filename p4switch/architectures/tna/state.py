@@ -10,7 +10,8 @@ APPLICATIONS = 16
 BUFFER_CELLS = 1024  # of 16 bytes
 
 
-_MULTICAST = (("loopback", 8), ("backup", 16), ("stopped", 8), ("failed", 8))
+PORT_MASKS = 2
+_LINK = (("loopback", 8), ("backup", 16), ("stopped", 8), ("failed", 8), ("went_down", 8))
 
 
 class PortState(ExternType):
@@ -18,15 +19,17 @@ class PortState(ExternType):
 
     Packets of multicast groups take the port `backup` - 1 if there is one (0: none) and the device protects ports that
     are `stopped` by the control plane, or those whose link has `failed`. A stopped port without protection gets none.
+    `went_down` is 1 if the link has gone down and the packet generator has not noticed it, and 2 if it has. The control
+    plane sets it to 0, and until then the port triggers nothing again.
     """
 
-    cell = (("metadata", 64), *_MULTICAST)
+    cell = (("metadata", 64), *_LINK)
 
 
 class WidePortState(PortState):
     """State of a port of T2NA, where the lowest 64 bits of `metadata` are skipped by programs."""
 
-    cell = (("metadata", 192), *_MULTICAST)
+    cell = (("metadata", 192), *_LINK)
 
 
 class MirrorState(ExternType):
@@ -68,7 +71,8 @@ class PktgenState(ExternType):
     Trigger 1 is a recirculated packet that has the bits of `value` where `mask` has ones, in its first 4 bytes (TNA) or
     16 bytes (T2NA). Trigger 2 is a packet for which the deparser emits to a `Pktgen`. Triggers 3
     and 4 are the end of `timer_ns`, once and periodically, counted from when it is enabled; `due` is the tick of the
-    next one (0: not known, the highest number: none). The application generates the given number of batches with the
+    next one (0: not known, the highest number: none). Trigger 5 is a port of the pipe that goes down, in T2NA only one
+    of those in the cell `value` of `PortMaskState`. The application generates the given number of batches with the
     given number of packets, all at once. They arrive at `port` of the pipe and have `length` bytes of the buffer from
     `offset` on. The other members count what has been triggered and generated.
     """
@@ -84,6 +88,12 @@ class PktgenBufferState(ExternType):
     """Bytes of the packet generator's buffer, the first in the highest bits."""
 
     cell = (("bytes", 128),)
+
+
+class PortMaskState(ExternType):
+    """Ports of a pipe, as bits, that may trigger an application of T2NA's packet generator by going down."""
+
+    cell = (("mask", 128),)
 
 
 def states(port: type[PortState], sessions: int) -> dict[str, State]:

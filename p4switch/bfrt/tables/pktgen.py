@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.device import State
     from p4switch.p4runtime.profiles import Undo
 
-_PERIODIC = "trigger_timer_periodic"
+_PERIODIC, _PORT_DOWN = "trigger_timer_periodic", "trigger_port_down"
 _Update = bfruntime_pb2.Update
 _WRITES = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY, _Update.DELETE})
 
@@ -33,11 +33,11 @@ class ApplicationTable(PathTable):
     state = "$pktgen"
     takes = _WRITES
     _TRIGGERS: ClassVar[Mapping[str, int]] = {
-        "trigger_recirc_pattern": 1, "trigger_dprsr": 2, "trigger_timer_one_shot": 3, _PERIODIC: 4,
+        "trigger_recirc_pattern": 1, "trigger_dprsr": 2, "trigger_timer_one_shot": 3, _PERIODIC: 4, _PORT_DOWN: 5,
     }  # fmt: skip
     _SAME: ClassVar[Mapping[str, str]] = {
-        "timer_nanosec": "timer_ns", "pattern_value": "value", "pattern_mask": "mask", "app_enable": "enabled",
-        "pkt_len": "length", "pkt_buffer_offset": "offset", "pipe_local_source_port": "port",
+        "timer_nanosec": "timer_ns", "pattern_value": "value", "pattern_mask": "mask", "port_mask_sel": "value",
+        "app_enable": "enabled", "pkt_len": "length", "pkt_buffer_offset": "offset", "pipe_local_source_port": "port",
         "assigned_chnl_id": "port", "batch_counter": "batches_made", "pkt_counter": "packets_made",
         "trigger_counter": "triggers",
     }  # fmt: skip
@@ -85,6 +85,8 @@ class ApplicationTable(PathTable):
                 unimplemented(f"{self.name}: {name} other than 0 is not supported")
         if (packets := cell["batches"] * cell["packets"]) > MOST_GENERATED:
             invalid(f"{self.name}: {packets} packets a trigger, all at once; expected at most {MOST_GENERATED}")
+        if cell["trigger"] == self._TRIGGERS[_PORT_DOWN] and cell["batches"] > 1:
+            invalid(f"{self.name}: {cell['batches']} batches; expected 1, as packets have the port instead of it")
         if cell["enabled"] and cell["trigger"] == self._TRIGGERS[_PERIODIC]:
             self._check_rate(packets, cell["timer_ns"], state)
         return self._store(index, cell, state)
@@ -188,7 +190,11 @@ class BufferTable(Table):
 
 @TABLE_KINDS.register("PktgenPortCfg")
 class GeneratorPortTable(PathTable):
-    """Ports of the generator. What clients write is stored and returned, and generation does not depend on it."""
+    """Ports of the generator.
+
+    `clear_port_down_enable` allows a port to trigger applications by going down again. The other fields are stored and
+    returned, and generation does not depend on them.
+    """
 
     state = "$port"
     takes = _WRITES
@@ -213,7 +219,10 @@ class GeneratorPortTable(PathTable):
         if kind == _Update.DELETE:
             return self._remove(index, state)
         given = {ident: self._number(f, self._data[ident]) for ident, f in self._given(entry.data, self._data).items()}
-        return self._keep(index, {**self._written.get(index, dict.fromkeys(self._data, 0)), **given})
+        kept = self._keep(index, {**self._written.get(index, dict.fromkeys(self._data, 0)), **given})
+        if not any(given[ident] for ident in given if self._data[ident]["name"] == "clear_port_down_enable"):
+            return kept
+        return in_turn((kept, self._store(index, {**self._cell(index, state), "went_down": 0}, state)))
 
     def _keep(self, index: int, fields: dict[int, int] | None) -> Undo:
         old = self._written.pop(index, None)
@@ -228,4 +237,32 @@ class GeneratorPortTable(PathTable):
         entry = self._entry(index)
         for ident, value in self._written[index].items():
             self._put(entry.data, ident, value)
+        return entry
+
+
+@TABLE_KINDS.register("PktgenPortMaskCfg")
+class PortMaskTable(PathTable):
+    """Sets of ports of a pipe that may trigger applications of T2NA by going down."""
+
+    state = "$pktgen_port_mask"
+    takes = _WRITES
+
+    def _indices(self, state: State) -> list[int]:
+        return list(range(self._size(state)))
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Set a mask; DELETE sets it to 0."""
+        index = self._index(entry)
+        if index >= self._size(state):
+            invalid(f"{self.name}: mask {index}; expected less than {self._size(state)}")
+        if kind == _Update.DELETE:
+            return self._remove(index, state)
+        fields = self._given(entry.data, self._data).items()
+        given = {self._data[ident]["name"]: self._number(field, self._data[ident]) for ident, field in fields}
+        return self._store(index, {**self._cell(index, state), **given}, state)
+
+    def _found(self, index: int, state: State) -> Message:
+        entry = self._entry(index)
+        for ident, info in self._data.items():
+            self._put(entry.data, ident, self._cell(index, state)[info["name"]])
         return entry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -217,15 +217,15 @@ def errors(error: grpc.RpcError) -> list[tuple[int, str]]:
 class Bench:
     """A switch with a program, its BfRuntime server, and a client of each kind."""
 
-    def __init__(self, program: Compiled) -> None:
+    def __init__(self, program: Compiled, fixed: Sequence[Any] = TNA.fixed_tables) -> None:
         self.switch: Any = None
         self.device = Device(self._build, 0)
         LocalClient(self.device).set_pipeline(program.p4info, json.dumps(program.json).encode())
         self.p4runtime, self.p4info = LocalClient(self.device), program.p4info
         programs = [Program("program", [Pipe(0, self.device, program)])]
-        self.server = BfRuntimeServer(programs, "127.0.0.1:0", TNA.fixed_tables)
+        self.server = BfRuntimeServer(programs, "127.0.0.1:0", fixed)
         self.server.start()
-        tables = [*program.bf_rt["tables"], *TNA.fixed_tables]
+        tables = [*program.bf_rt["tables"], *fixed]
         self.client = Client(f"127.0.0.1:{self.server.port}", {"tables": tables})
 
     def _build(self, program: ir.Program) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from p4switch.architectures.t2na import T2NA
 from tests.p4switch.architectures.tofino import START, compiled
 from tests.p4switch.bfrt.conftest import Bench
 from tests.p4switch.bfrt.test_server import refused
@@ -71,6 +72,40 @@ def test_ports_of_the_generator_are_kept(bench: Bench) -> None:
     client.write("MODIFY", client.entry(PORTS, {"dev_port": 68}, pktgen_enable=True))
     (found,) = client.read(client.entry(PORTS, {"dev_port": 68}))
     assert (found["pktgen_enable"], found["pattern_matching_enable"]) == (True, False)
+
+
+def test_a_port_triggers_again_after_it_was_cleared(bench: Bench) -> None:
+    client = bench.client
+
+    def went_down() -> int:
+        return bench.device.look(lambda state: state.path.members("$port", 5)["went_down"])
+
+    client.write("MODIFY", application(bench, 2, "trigger_port_down", packets_per_batch_cfg=4, app_enable=True))
+    (found,) = client.read(application(bench, 2))
+    assert (found["action"], found["packets_per_batch_cfg"]) == ("trigger_port_down", 4)
+    told = refused(client.write, "MODIFY", application(bench, 2, batch_count_cfg=1))[0][1]
+    assert told == f"{APPLICATIONS}: 2 batches; expected 1, as packets have the port instead of it"
+    bench.device.set_port_up(5, False)
+    assert went_down() == 1
+    client.write("MODIFY", client.entry(PORTS, {"dev_port": 5}, pktgen_enable=True))
+    assert went_down() == 1
+    client.write("MODIFY", client.entry(PORTS, {"dev_port": 5}, clear_port_down_enable=True))
+    assert went_down() == 0
+
+
+def test_masks_of_ports_are_kept(tmp_path: Path) -> None:
+    bench = Bench(compiled(tmp_path, "t2na", INGRESS="apply {}"), T2NA.fixed_tables)
+    masks = "tf2.pktgen.port_mask"
+    try:
+        bench.client.write("MODIFY", bench.client.entry(masks, {"port_mask_sel": 1}, mask=1 << 71 | 1))
+        assert [each["mask"] for each in bench.client.read(bench.client.entry(masks))] == [0, 1 << 71 | 1]
+        other = bench.client.entry(masks, {"port_mask_sel": 2}, mask=1)
+        assert "mask 2; expected less than 2" in refused(bench.client.write, "MODIFY", other)[0][1]
+        app = bench.client.entry("tf2.pktgen.app_cfg", {"app_id": 3}, "trigger_port_down", port_mask_sel=1)
+        bench.client.write("MODIFY", app)
+        assert bench.device.look(lambda state: state.path.members("$pktgen", 3)["value"]) == 1
+    finally:
+        bench.close()
 
 
 def test_a_value_of_a_set_may_have_a_mask(tmp_path: Path) -> None:

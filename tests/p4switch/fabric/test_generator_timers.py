@@ -1,4 +1,4 @@
-"""Timers of the packet generator of TNA and T2NA, in nanoseconds of the model."""
+"""What the packet generator of TNA and T2NA does without a packet: timers, and ports that go down."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from p4switch.fabric import Fabric
 from tests.p4switch.architectures import tofino
 from tests.p4switch.fabric.stub import GBPS, Host, balance
 
-ONE_SHOT, PERIODIC = 3, 4
+ONE_SHOT, PERIODIC, PORT_DOWN = 3, 4, 5
 OUT, DELAY_NS, LENGTH = 9, 500, 119
 SENT_NS = 10  # for the 125 bytes with the header in front, at 100 Gb/s
 
@@ -99,3 +99,41 @@ def test_a_packet_test_has_no_time(tmp_path: Path) -> None:
     made = switch(tmp_path, "tna")
     configure(made, "tna", 1, trigger=PERIODIC, timer_ns=1)
     assert made.process(1, bytes([1, 2]), 10**9) == [(OUT, bytes([1, 2]))]
+
+
+def set_down(switches: list[Any], arch: str, port: int, went_down: int = 1) -> None:
+    """Set whether a port has gone down, in all pipes, as the control plane does."""
+    for each in switches:
+        kind = PACKET_PATHS.find(f"{arch}.Switch").states["port"].kind
+        each.object_write("$port", port, objects.packed(kind, {"went_down": went_down}))
+
+
+def test_a_port_that_goes_down_has_its_pipe_generate_packets_once(tmp_path: Path) -> None:
+    pipes = [switch(tmp_path, "tna") for _ in range(2)]
+    pipes[0].join((pipes[1],), 7)
+    net, sink = network(pipes[0])
+    set_down(pipes, "tna", 0x84)  # no application has been enabled
+    for pipe in pipes:
+        configure(pipe, "tna", 2, trigger=PORT_DOWN, packets=2)
+    net.run(1000)
+    assert sink.got == []
+    set_down(pipes, "tna", 0x85)
+    net.run(2000)
+    assert [data[:6] for _, data in sink.got] == [bytes([1 << 3 | 2, 0, 0, 0x85, 0, packet]) for packet in range(2)]
+    kind = PACKET_PATHS.find("tna.Switch").states["port"].kind
+    assert [objects.values(kind, each.object_read("$port", 0x85))["went_down"] for each in pipes] == [2, 2]
+    balance(net)
+
+
+def test_a_mask_selects_the_ports_that_trigger(tmp_path: Path) -> None:
+    made = switch(tmp_path, "t2na")
+    kind = PACKET_PATHS.find("t2na.Switch").states["port_mask"].kind
+    for number, port in enumerate((5, 71)):
+        made.object_write("$pktgen_port_mask", number, objects.packed(kind, {"mask": 1 << port}))
+        configure(made, "t2na", number, trigger=PORT_DOWN, value=number)
+    net, sink = network(made)
+    for until_ns, port in enumerate((4, 71, 5), start=1):
+        set_down([made], "t2na", port)
+        net.run(until_ns * 1000)
+    assert [data[:4] for _, data in sink.got] == [bytes([1, 0, 0, 71]), bytes([0, 0, 0, 5])]
+    balance(net)
