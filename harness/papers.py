@@ -1,8 +1,9 @@
 """Rooms of the papers that p4cc reproduces: a folder of `papers/` each.
 
 A room has `paper.toml` (title, source, claims), `README.md` (verdicts and figures), `scenarios/`,
-`sweeps/`, `studies/` (scripts that no scenario can express), `figures/` and `tests/`. A new paper is
-a new folder; nothing else names it.
+`sweeps/`, `studies/` (scripts that no scenario can express), `measured/` (tables of our numbers),
+`figures.toml` and its pictures in `figures/`, and `tests/`. A new paper is a new folder; nothing
+else names it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Makes the figures of the papers: `make reproduce`, or `python -m papers.make [NAME...]`.
 
 A paper's targets follow from its room: each sweep, each scenario that no sweep of the same name
-covers, and each script of `studies/`. A target is a folder (a CSV file, of a study) in
-`reproduction/`, whose name exists only when all of it is there; one that exists is not made again.
+covers, each script of `studies/` and each figure of `figures.toml`. A target is a folder (a CSV
+file, of a study) in `reproduction/`, or a picture in the room's `figures/`. Its name exists only
+when all of it is there; one that exists is not made again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import click
 
 from harness import papers
 from p4switch.errors import UserError, suggest
+from papers.figures import figures
 
 OUT = Path("reproduction")
 REFERENCE = "reference"  # the general sweeps, behind docs/reference-runs.md
@@ -39,6 +41,11 @@ def _study(paper: str, script: Path) -> Target:
     return Target(path, ("-m", f"papers.{paper}.studies.{script.stem}", "--csv", str(path)))
 
 
+def _figure(paper: str, room: Path, name: str) -> Target:
+    path = room / "figures" / f"{name}.png"
+    return Target(path, ("-m", "papers.figures", paper, name, "--out", str(path)))
+
+
 def targets() -> dict[str, list[Target]]:
     """Return the targets of each paper by the name of its room, and those of the reference runs."""
     sweeps, scenarios = papers.files("sweeps"), papers.files("scenarios")
@@ -49,6 +56,7 @@ def targets() -> dict[str, list[Target]]:
             *(_p4cc("run", name) for name, path in scenarios.items()
               if papers.paper_of(path) == paper and name not in sweeps),
             *(_study(paper, script) for script in sorted((room / "studies").glob("[!_]*.py"))),
+            *(_figure(paper, room, name) for name in figures(paper)),
         ]
     return by_paper
 

@@ -49,13 +49,13 @@ def claims() -> dict[str, Claim]:
 
 def _claim(source: str, text: str, paper: Mapping[str, Mapping[str, Any]] | None = None) -> Claim:
     numbers = {
-        variant: {key: _number(value) for key, value in of_variant.items()}
+        variant: {key: number(value) for key, value in of_variant.items()}
         for variant, of_variant in (paper or {}).items()
     }
     return Claim(source, text, numbers)
 
 
-def _number(value: Any) -> Number:
+def number(value: Any) -> Number:
     """Return the range of a number, a list of minimum and maximum, or a table with one of these."""
     if isinstance(value, list):
         return Number(*value)

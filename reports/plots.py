@@ -31,6 +31,7 @@ from reports.figure_data import figure_table
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", ":", "-.")  # each for seven variants
 MARKERS = ("o", "^", "s", "D")
+PAPER: dict[str, Any] = {"color": "black", "mfc": "none", "ms": 5, "ls": "none"}  # style of papers' numbers
 MAX_POINTS = 1500  # of a line; more are not visible, but an SVG would contain each of them
 STYLE = Path(__file__).with_name("report.mplstyle")
 
@@ -99,6 +100,19 @@ def styled() -> Iterator[None]:
         for file in _styles.get():
             mpl.rc_file(file, use_default_template=False)
         yield
+
+
+def draw_paper(
+    axes: Axes, place: float, number: tuple[float | None, float | None] | None, fill: str = "none"
+) -> None:
+    """Draw a paper's range as a line with both ends, or a single bound as a triangle on the open side."""
+    if number is None:
+        return
+    least, most = number
+    ends = sorted({end for end in number if end is not None})
+    shape = "v" if least is None else "^" if most is None else "D"
+    look = {**PAPER, "mfc": fill, **({"ls": "-", "lw": 0.8} if len(ends) > 1 else {})}
+    axes.plot([place] * len(ends), ends, marker=shape, zorder=4, label="paper", **look)
 
 
 def plain_logarithmic(axis: Axis) -> None:

@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from reports.claims import Number, papers_numbers
 from reports.figures.base import Figure, register
 from reports.groups import Comparison, Estimate, Variant, over_seeds
-from reports.plots import colour, plain, plain_logarithmic, styled
+from reports.plots import PAPER, colour, draw_paper, plain, plain_logarithmic, styled
 
 _MOST_NARROW = 8  # points; more take the page's width
 _UPRIGHT = 3  # settings; with more, their names are rotated
@@ -30,7 +30,6 @@ _LATENCIES: dict[str, dict[str, Any]] = {
     "mean": {"marker": "o", "ms": 3, "label": "mean"},
     "max": {"marker": "_", "ms": 8, "mew": 1.5, "label": "longest"},
 }
-_PAPER: dict[str, Any] = {"color": "black", "mfc": "none", "ms": 5, "ls": "none"}
 
 
 @dataclass(frozen=True)
@@ -138,19 +137,9 @@ def _draw(upper: Axes, lower: Axes, own: Sequence[_Point], places: Any, room: fl
     ends = [sorted(point.cycles.values()) for point in own]
     lower.vlines(places, [low for low, *_ in ends], [high for *_, high in ends], color=shade, lw=1)
     for point, place in zip(own, places, strict=True):
-        _draw_paper(upper, place, point.paper.get(f"workload.{_BANDWIDTH}"))
+        draw_paper(upper, place, point.paper.get(f"workload.{_BANDWIDTH}"))
         for key in _LATENCIES:
-            _draw_paper(lower, place + 0.3 * room, point.paper.get(f"workload.latency_cycles.{key}"))
-
-
-def _draw_paper(axes: Axes, place: float, number: Number | None) -> None:
-    """Draw a range as a line with both ends, or a single bound as a triangle on the open side."""
-    if number is None:
-        return
-    bounds = sorted({bound for bound in number if bound is not None})
-    marker = "v" if number.least is None else "^" if number.most is None else "D"
-    joined = {**_PAPER, "ls": "-", "lw": 0.8} if len(bounds) > 1 else _PAPER
-    axes.plot([place] * len(bounds), bounds, marker=marker, zorder=4, label="paper", **joined)
+            draw_paper(lower, place + 0.3 * room, point.paper.get(f"workload.latency_cycles.{key}"))
 
 
 def _legends(protocols: Sequence[str], points: Sequence[_Point]) -> tuple[list[Line2D], list[Line2D]]:
@@ -161,5 +150,5 @@ def _legends(protocols: Sequence[str], points: Sequence[_Point]) -> tuple[list[L
     ]
     shapes = [Line2D([], [], ls="none", color="grey", **look) for look in _LATENCIES.values()]
     if any(point.paper for point in points):
-        shapes.append(Line2D([], [], marker="D", label="paper", **_PAPER))
+        shapes.append(Line2D([], [], marker="D", label="paper", **PAPER))
     return colours, shapes

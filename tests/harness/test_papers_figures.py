@@ -1,0 +1,88 @@
+"""Figures of the papers' rooms: bars from the tables of measured numbers, with the papers' numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.patches import Rectangle
+
+from harness import papers
+from p4switch.errors import UserError, validate
+from papers.figures import Bar, PapersFigure, bars, drawn, figures
+from reports.claims import Number, claims
+
+ROWS = pd.DataFrame(
+    {
+        "load": ["0.1", "0.1", "0.1", "0.1", "0.2", "0.2"],
+        "scheme": ["ours", "ours", "theirs", "theirs", "ours", "theirs"],
+        "seed": [1, 2, 1, 2, 1, 1],
+        "mean_us": [10.0, 20.0, 30.0, 40.0, 10.0, 15.0],
+        "their_us": [11.0, 19.0, 33.0, 44.0, 12.0, 15.0],
+    }
+)
+
+
+def figure(**keys: Any) -> PapersFigure:
+    base = {"caption": "FCT", "claims": ["A4"], "table": "fct", "values": ["mean_us"], "label": "us"}
+    return validate(PapersFigure, {**base, **keys}, "")
+
+
+def test_bars_are_of_groups_and_series_with_the_papers_number_at_each() -> None:
+    paper = [{"group": "0.1", "series": "ours", "number": 12}, {"group": "0.2", "number": {"most": 9}}]
+    assert bars(figure(group="load", series="scheme", paper=paper), ROWS) == [
+        Bar("0.1", "ours", [10, 20], Number(12, 12)),
+        Bar("0.1", "theirs", [30, 40], None),
+        Bar("0.2", "ours", [10], Number(None, 9)),
+        Bar("0.2", "theirs", [15], Number(None, 9)),
+    ]
+
+
+def test_a_series_may_be_divided_by_another_of_the_same_seed() -> None:
+    found = bars(figure(group="load", series="scheme", over="ours", where={"seed": [1]}), ROWS)
+    assert found == [Bar("0.1", "theirs", [3], None), Bar("0.2", "theirs", [1.5], None)]
+    (both, _) = bars(figure(group="load", series="scheme", over="ours"), ROWS)
+    assert both.values == [3, 2]
+
+
+def test_columns_may_be_the_groups_and_have_the_papers_numbers() -> None:
+    assert bars(figure(values=["mean_us", "their_us"], where={"load": ["0.2"]}), ROWS) == [
+        Bar("mean_us", "p4cc", [10, 15], None),
+        Bar("their_us", "p4cc", [12, 15], None),
+    ]
+    (bar,) = bars(figure(group="load", paper_columns=["their_us"], where={"load": ["0.1"]}), ROWS)
+    assert bar == Bar("0.1", "p4cc", [10, 20, 30, 40], Number(11, 44))
+
+
+def test_a_number_of_the_paper_that_belongs_to_no_bar_is_an_error() -> None:
+    message = r"paper\[0\]: expected a bar of the table fct \(got group '0.3' and series ''\)"
+    with pytest.raises(UserError, match=message):
+        bars(figure(group="load", paper=[{"group": "0.3", "number": 1}]), ROWS)
+
+
+def test_a_picture_has_a_bar_for_each_and_the_papers_numbers() -> None:
+    shown = figure(group="load", series="scheme", paper=[{"group": "0.1", "number": [12, 15]}])
+    (axes,) = drawn(shown, bars(shown, ROWS)).axes
+    heights = [patch.get_height() for patch in axes.patches if isinstance(patch, Rectangle)]
+    assert sorted(heights) == [10, 15, 15, 35]
+    marks = [np.asarray(line.get_ydata()).tolist() for line in axes.lines if line.get_label() == "paper"]
+    assert marks == [[12, 15], [12, 15]]
+
+
+@pytest.mark.parametrize("paper", papers.rooms())
+def test_each_paper_has_figures_with_its_numbers_and_its_table_of_claims_names_them(paper: str) -> None:
+    room = papers.PAPERS / paper
+    page = (room / "README.md").read_text(encoding="utf-8")
+    found = figures(paper)
+    has_numbers = False
+    for name, one in found.items():
+        rows = pd.read_csv(room / "measured" / f"{one.table}.csv", dtype={one.group: str, one.series: str})
+        has_numbers |= any(bar.paper for bar in bars(one, rows))
+        assert (room / "figures" / f"{name}.png").exists(), f"make it by `python -m papers.make {name}.png`"
+        for claim in one.claims:
+            assert claim in claims()
+            (row,) = [line for line in page.splitlines() if line.startswith(f"| {claim} | **")]
+            assert f"](figures/{name}.png)" in row
+    assert has_numbers
