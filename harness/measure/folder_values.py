@@ -193,7 +193,7 @@ def read_provenance(path: Path) -> dict[str, Any]:
 
 
 def read_scenario(path: Path) -> tuple[str, Scenario, dict[str, Any]]:
-    """Return the text of a run's scenario, its keys that reports need, and its tables."""
+    """Return the text of a run's scenario, the keys that reports need, and all keys as TOML tables."""
     text = read_text(path)
     try:
         tables = scenario.parse(text)

@@ -213,7 +213,7 @@ class Result:
 
     @cached_property
     def link_changes(self) -> list[LinkChange]:
-        """Changes of links of the topology.
+        """Changes of the topology's links by the scenario's events.
 
         Raises UserError.
         """

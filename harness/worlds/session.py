@@ -57,7 +57,7 @@ class Connection:
 
 
 class Details(NamedTuple):
-    """Details of flows with one sender and one receiver that other workers did not get.
+    """Details, which other workers did not get, of flows with one sender and one receiver.
 
     They are columns, which take less time to pass on than an object for each flow.
     """

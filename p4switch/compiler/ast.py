@@ -601,7 +601,7 @@ class EnumRef(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Member(Expr):
-    """Expression `base.name`: a field of a struct, header or union; or one of.
+    """Expression `base.name`: a field of a struct, header or union, or one of these.
 
     - `next`, `last`, `lastIndex`, `size` of a header stack (`size` is folded to a literal);
     - `hit`, `miss`, `action_run` of the result of `table.apply()`.

@@ -1,4 +1,4 @@
-"""Packet-in and packet-out: the headers annotated @controller_header, to and from metadata ("Packet I/O").
+"""Packet-in and packet-out ("Packet I/O"): translation of @controller_header headers to metadata and back.
 
 On the wire of the CPU port a header's fields follow each other without padding, as in its P4 declaration.
 """

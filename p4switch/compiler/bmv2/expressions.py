@@ -94,7 +94,7 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
         return expr.accept(self)
 
     def argument(self, expr: ir.Expr) -> ir.Expr:
-        """Return `expr` as an argument of an operation: a number."""
+        """Return `expr` as a number, which is what arguments of operations are."""
         if isinstance(expr, ir.Const):
             return number(expr.value, types.width_of(expr.type) or 0)
         if isinstance(expr, (ir.FieldRef, ir.LastField, ir.ElemField)):

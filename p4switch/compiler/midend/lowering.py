@@ -65,7 +65,7 @@ class Lowering:
     # Errors
 
     def error(self, node: ast.Node | int | None, message: str) -> CompileError:
-        """Return the error for an unsupported feature at `node` or a position, by default the present one."""
+        """Return the error for an unsupported feature at `node`, or at a position; None is the present position."""
         pos = self._lowered_now if node is None else node if isinstance(node, int) else node.pos
         source = self.source.source
         return CompileError([Diagnostic("error", source.locate(pos), message, source.line_at(pos))])

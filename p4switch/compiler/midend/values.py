@@ -71,7 +71,7 @@ class SlicePlace:
 
 @dataclass(slots=True, eq=False)
 class MovingSlicePlace:
-    """Target of an assignment to `width` bits of `base` from bit `low` on, which is known only at run time."""
+    """Target of an assignment to `width` bits of `base` from bit `low` on; `low` is known only at run time."""
 
     base: Value
     low: ir.Expr

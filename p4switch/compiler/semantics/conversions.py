@@ -27,7 +27,7 @@ class Conversions:
     def convert(self, e: ast.Expr, target: Type, what: str = "") -> Type:
         """Convert the checked expression `e` implicitly to `target`, and return that type; report a failure.
 
-        `what` names in the message what requires the type.
+        `what` names the part of the program that requires the type, for the message.
         """
         given, meant = self.types[e], self.ctx.values.meant(e)
         if isinstance(given, types.Unknown) or isinstance(target, types.Unknown):

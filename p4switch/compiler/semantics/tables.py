@@ -161,7 +161,7 @@ class Tables:
             self.ctx.error(ref, f"action {ref.name!r} is @tableonly, so it cannot be the default action")
 
     def listed_with(self, t: ast.TableDecl, ref: ast.ActionRef, annotation: str) -> bool:
-        """Return whether the action, which is in the table's list, has the annotation in this list."""
+        """Return whether the table's list of actions has the action with the annotation."""
         listed = next(a for a in t.actions if self.actions.get(a) is self.actions[ref])
         return any(a.name == annotation for a in listed.annotations)
 
