@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "papers").rglob("*.md"))]
 OWN_FOLDERS = ("runs/fairness", "runs/accurate-fig5", "runs/my-2", "runs/my", "FOLDER")  # of the reader's runs
-OWN_FILES = ("my.toml", "incast.toml", "fairness.toml", "./aimd.py:aimd", "./gentle.py", "quell/quell.toml")  # the reader's
+# Files of the reader.
+OWN_FILES = ("my.toml", "incast.toml", "fairness.toml", "./aimd.py:aimd", "./gentle.py", "quell/quell.toml")
 STANDS_FOR_A_NUMBER = re.compile(r"=[A-Z]\b")
 
 
