@@ -11,7 +11,7 @@
     }
 
 Computing times are in ns. `requires` waits for the end of the other operation, `irequires` for its
-begin. `recv 64b from -1 tag -1` takes the first message that arrives, from any source and with any
+start. `recv 64b from -1 tag -1` takes the first message that arrives, from any source and with any
 tag. Ranks are hosts, in the order of addresses or at random. `cpu` says on which of a rank's
 processors an operation computes; `nic` is read and not used. Source: Hoefler, Siebert, Lumsdaine,
 "Group Operation Assembly Language", ICPP 2009.

@@ -38,7 +38,7 @@ _TOLD = 8  # number of receives that an error message names
 class Operation:
     """Operation of a rank.
 
-    It waits for the end of the operations that it `requires`, and for the begin of those in
+    It waits for the end of the operations that it `requires`, and for the start of those in
     `follows`.
     """
 

@@ -77,7 +77,7 @@ class Waiting:
         return WaitingPackets(expected, max(expected, most))
 
     def _begun(self, flows: Iterable[tuple[float, Flow, int]]) -> list[_Begun]:
-        """Return the flows to each receiver that begin before the limit, in order of their begin."""
+        """Return the flows to each receiver that begin before the limit, in order of their starts."""
         free_ns = [0.0] * len(self._packet_ns)  # time at which a sender's link has carried its flows so far
         begun: list[_Begun] = []
         for start_ns, flow, count in sorted(flows, key=lambda each: each[0]):
