@@ -454,12 +454,14 @@ class Nic(Port):
         """Handle a protocol's own control packet, which is complete."""
         side = packet.side(frame, offset)
         if side == TO_REACTION_POINT:
-            qp.reaction_point.on_control(now_ns, opcode, frame, offset)
-            qp.limiter.wake(now_ns)
+            if not qp.retired:
+                qp.reaction_point.on_control(now_ns, opcode, frame, offset)
+                qp.limiter.wake(now_ns)
         elif side == TO_NOTIFICATION_POINT:
             qp.notification_point.on_control(now_ns, opcode, frame, offset)
         elif side == TO_SENDER:
-            qp.reaction_point.on_control(now_ns, opcode, frame, offset)
+            if not qp.retired:
+                qp.reaction_point.on_control(now_ns, opcode, frame, offset)
             qp.on_ack(now_ns, psn, frame[offset], frame, offset)
         else:
             self.stats.malformed += 1

@@ -58,7 +58,7 @@ class QueuePair(Connection):
         self._sender: Sender | None = None
         self._receiver: Receiver | None = None
         self._busy = False
-        self._retired = False  # it sends no more data
+        self.retired = False  # it sends no more data
         self.failed = False  # in error: it neither sends nor receives
         self._rtt_ns = -1  # latest RTT; -1: none since the last call of `take_rtt_ns`
         self.telemetry = frames.telemetry
@@ -95,19 +95,22 @@ class QueuePair(Connection):
         if self._sender is not None and self._group is not None:
             self._group.leave(self._sender)
 
-    def retire(self) -> None:
+    def retire(self) -> bool:
         """Release the sending half, since everything is acknowledged and nothing more will be posted.
 
         Later answers are counted but have no effect. If the reaction point sends through this
-        sending half for other queue pairs, it is kept.
+        sending half for other queue pairs, it is kept. Returns False if the reaction point is not
+        yet at rest, so that this has to be called again.
         """
         sender = self._sender
         group = self._group
         if sender is None or group is None or not self._sending.retires:
-            return
+            return True
         if sender.messages.size > 0 or self._scheduled.size > 0:
             raise HostError(f"queue pair {self.qpn} of {self.nic.config.address} still has messages to send")
-        self._retired = True
+        if not sender.point.at_rest:
+            return False
+        self.retired = True
         self._entropy = sender.entropy
         self._sender = None
         self._group = None
@@ -117,6 +120,7 @@ class QueuePair(Connection):
             self._start_timer = None
         group.leave(sender)
         sender.dismiss()
+        return True
 
     # Halves
 
@@ -191,7 +195,7 @@ class QueuePair(Connection):
         return self._entropy
 
     def control_entropy(self, now_ns: int) -> int:
-        return self._entropy if self._retired else self.sender.load_balancer.control_entropy(now_ns)
+        return self._entropy if self.retired else self.sender.load_balancer.control_entropy(now_ns)
 
     @property
     def sends(self) -> bool:
@@ -250,7 +254,7 @@ class QueuePair(Connection):
             raise ValueError(f"message of {size_bytes} bytes: expected 0 or more")
         if self.failed:
             raise HostError(f"queue pair {self.qpn} of {self.nic.config.address} is in error: its retries are used up")
-        if self._retired:
+        if self.retired:
             raise HostError(f"queue pair {self.qpn} of {self.nic.config.address} is retired: it sends no more data")
         if group is not None:
             self._check(group)
@@ -373,7 +377,7 @@ class QueuePair(Connection):
         self.stats.acks_received += 1
         sender = self._sender
         if sender is None:
-            if self._retired:
+            if self.retired:
                 self._count_late(frame, syndrome == wire.SYNDROME_NAK_SEQUENCE)
                 return
             sender = self._make_sender()
@@ -398,7 +402,7 @@ class QueuePair(Connection):
         self.stats.acks_received += 1
         sender = self._sender
         if sender is None:
-            if self._retired:
+            if self.retired:
                 self._count_late(frame, False)
                 return
             sender = self._make_sender()
@@ -420,7 +424,7 @@ class QueuePair(Connection):
         A trim at the last hop is no feedback on the path.
         """
         self.stats.nacks_received += 1
-        if self._retired:
+        if self.retired:
             return
         sender = self.sender
         trimmed = _trimmed
@@ -437,7 +441,7 @@ class QueuePair(Connection):
 
     def on_cnp(self, now_ns: int) -> None:
         self.stats.cnps_received += 1
-        if not self._retired:
+        if not self.retired:
             self.reaction_point.on_cnp(now_ns)
 
     def _count_late(self, frame: bytes, nak: bool) -> None:

@@ -90,6 +90,9 @@ class ProtocolInfo:
     # switches), feedback on data in the same queues, or nothing. Forecasts of a run's memory use
     # it.
     held_back_by: Literal["grants", "feedback", "nothing"] = "feedback"
+    # True: although it has packets of its own, a queue pair that is done needs its reaction point
+    # only until that is `at_rest`.
+    rests: bool = False
     # For a transport other than the NIC's: function of the parameters and the NIC's configuration
     # that returns the configuration of its queue pairs.
     nic: Callable[[Any, NicConfig], NicConfig] | None = None
@@ -209,11 +212,14 @@ class Protocol:
         return own
 
     @functools.cached_property
-    def has_packets(self) -> bool:
-        """True if it or a protocol among its mechanisms has packets of its own."""
-        from host_agents.headers import THE_TRANSPORT
+    def retires(self) -> bool:
+        """True if a queue pair that is done frees its sending half.
 
-        return any(packets for owner, packets in self.opcodes.packets.items() if owner != THE_TRANSPORT)
+        A protocol with packets of its own, or with such a protocol among its mechanisms, keeps it
+        unless that protocol `rests`.
+        """
+        added = [each for each in self.mechanisms.values() if isinstance(each, Protocol)]
+        return (self.info.rests or not self.info.packets) and all(each.retires for each in added)
 
     def resolved(self) -> dict[str, Any]:
         """Return every parameter with its value, for the record of a run."""

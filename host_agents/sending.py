@@ -37,9 +37,9 @@ class Sending:
         self.data_priority = data_priority
         self.scope = scope
         self.shared = shared
-        # Whether the sending half is needed only while there is something to send, because no
-        # reaction point sends through it for other queue pairs.
-        self.retires = shared is None and not protocol.has_packets
+        # Whether a queue pair that is done frees its sending half, through which no reaction point
+        # sends for other queue pairs.
+        self.retires = shared is None and protocol.retires
         self._host = host
         self._port = port
         self._slack_ns = slack_ns

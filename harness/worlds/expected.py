@@ -32,7 +32,8 @@ from topologies.shortest_paths import shortest_paths
 
 # Memory: of the program itself; of each host, switch, and port between switches; of each flow and
 # queue pair; and of each frame in flight, including its sender's state of it. A queue pair keeps
-# its sending half if the reaction point sends through it for other queue pairs.
+# its sending half if the reaction point sends through it for other queue pairs, or has packets of
+# its own and does not come to rest.
 _PROGRAM_BYTES = 175_000_000
 _HOST_BYTES = 8_000
 _SWITCH_BYTES = 10_000
@@ -281,7 +282,7 @@ def _queue_pairs_bytes(run: Run, flows: Iterable[Flow]) -> int:
     for flow in flows:
         key = (flow.sources, flow.destinations, flow.qp)
         if flow.qp is None or key not in shared:
-            stays = kept or run.protocol_of(flow).has_packets
+            stays = kept or not run.protocol_of(flow).retires
             total += _KEPT_QUEUE_PAIR_BYTES if stays else _QUEUE_PAIR_BYTES
             shared.add(key)
     return total

@@ -158,8 +158,9 @@ class HostSession:
     def connect(self, request: Connect) -> None:
         number = request.number
         if not self._samples and len(self._to_retire) > 1:
-            self._retire(self._to_retire[:-1])  # the last queue pair may be the caller
-            del self._to_retire[:-1]
+            last = self._to_retire.pop()  # it may be the caller
+            self._retire()
+            self._to_retire.append(last)
         protocol, balancing = self._senders.get(request.part, (None, None))
         self._queue_pairs[number] = self.nic.open_qp(
             request.peer_address,
@@ -211,8 +212,7 @@ class HostSession:
             samples.append(RateSample(now_ns, number, tuple([get(qp) for get in self._getters])))
             if not unfinished:
                 del self._active[number]
-        self._retire(self._to_retire)
-        self._to_retire = []
+        self._retire()
         return samples
 
     def connection_of(self, part: object) -> int | None:
@@ -283,10 +283,12 @@ class HostSession:
         qp = delivery.qp
         self._tell(Delivered(qp.qpn, delivery.sequence, delivery.time_ns, _counted(qp.stats, self._delivered_counts)))
 
-    def _retire(self, done: Iterable[QueuePair]) -> None:
-        """Drop the sending half of queue pairs that are done and whose rate was sampled since."""
-        for qp in done:
-            qp.retire()
+    def _retire(self) -> None:
+        """Drop the sending half of queue pairs that are done and whose rate was sampled since.
+
+        Those whose reaction point is not yet at rest have to wait.
+        """
+        self._to_retire = [qp for qp in self._to_retire if not qp.retire()]
 
     def _on_complete(self, message: Message) -> None:
         request = message.tag

@@ -89,6 +89,10 @@ class Accurate(ReactionPoint):
         self._clock_error_ns = 0
         self._counted_period = -1  # the last period in which a periodic FRP or a flow-init left
 
+    @property
+    def at_rest(self) -> bool:
+        return not self.active
+
     def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
         self._heartbeat = self.timer()
@@ -225,5 +229,6 @@ register(
         packets=(FRP,),
         single_path=True,
         held_back_by="grants",
+        rests=True,
     )
 )

@@ -388,6 +388,14 @@ class ReactionPoint(Point):
         """True if it uses more than rate and window: its own headers, or messages that travel alone."""
         return self.own_headers or self.alone_bytes >= 0
 
+    @property
+    def at_rest(self) -> bool:
+        """True if it sends nothing, and ignores packets of the protocol, until the next message starts.
+
+        It is asked only while all data is acknowledged.
+        """
+        return True
+
     def bind(self, outlet: ReactionOutlet) -> None:
         """Bind the point to its outlet and the traffic of its queue pairs; called once, before anything else."""
         self.outlet = outlet

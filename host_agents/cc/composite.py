@@ -37,6 +37,13 @@ class CompositeReactionPoint(ReactionPoint):
             part.whole = self
         self.follow()
 
+    @property
+    def at_rest(self) -> bool:
+        for part in self.parts:  # noqa: SIM110  # a vec
+            if not part.at_rest:
+                return False
+        return True
+
     def bind(self, outlet: ReactionOutlet) -> None:
         super().bind(outlet)
         for part in self.parts:

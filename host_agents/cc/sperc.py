@@ -212,6 +212,10 @@ class Sperc(ReactionPoint):
             self.own_headers = True
 
     @property
+    def at_rest(self) -> bool:
+        return not self.counted
+
+    @property
     def mean_weight(self) -> float | None:
         """Mean weight 1/n of the flow; None if it was never counted.
 
@@ -533,6 +537,7 @@ register(
         priorities=priorities,
         single_path=True,
         held_back_by="grants",
+        rests=True,
         max_switches=MAX_SWITCHES,
     )
 )

@@ -119,3 +119,16 @@ def test_parts_that_react_to_sent_packets_are_told_of_them() -> None:
     point, _ = composite(Steps(0.0, 50_000.0), Counts(0.0, 20_000.0))
     point.on_sent(0, 1000)
     assert point.window_bytes == 19_000.0
+
+
+def test_it_is_at_rest_when_all_parts_are() -> None:
+    class Restless(Steps):
+        @property
+        def at_rest(self) -> bool:
+            return len(self.told) > 0
+
+    restless = Restless(1e9, 50_000.0)
+    point, _ = composite(Steps(1e9, 50_000.0), restless)
+    assert not point.at_rest
+    restless.on_post(1)
+    assert point.at_rest

@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
+from harness.columns.flows import all_columns
+from harness.worlds.host_session import Connect, HostSession, Post
 from host_agents.cc.base import ReactionPoint
+from host_agents.cc.sperc import CONTROL
 from host_agents.errors import HostError
 from host_agents.lb.base import LoadBalancer
 from host_agents.limiter import RateLimiter
 from host_agents.receiver import Receiver
+from host_agents.registry import resolve
 from host_agents.sender import Sender
 from host_agents.timers import NEVER
+from host_agents.wire import AFTER_BTH, BTH
 from p4cc._link import Wire, connect, pair
 
 MANY = 20  # queue pairs
@@ -85,6 +90,74 @@ class TestHalves:
             assert alive(*kinds) == before
         finally:
             gc.enable()
+
+    @pytest.mark.parametrize("protocol", ["accurate", "sperc", "sperc+1rc+weights"])
+    def test_an_end_whose_protocol_has_packets_retires_too(self, protocol: str) -> None:
+        """Other packets of the protocol that come afterwards are ignored."""
+        kinds = (Sender, RateLimiter, ReactionPoint, LoadBalancer)
+        a, b = pair(protocol)
+        answers: list[bytes] = []
+        control = resolve(protocol).info.packets[0]
+
+        def keep(now_ns: int, frame: bytes) -> bytes:
+            if frame[BTH] == control.opcode and frame[AFTER_BTH] & 0x80 >> (2 * (protocol == "accurate")):
+                answers.append(frame)
+            return frame
+
+        gc.collect()
+        gc.disable()
+        try:
+            before = alive(*kinds)
+            opened = [connect(a, b, number)[0] for number in range(1, MANY + 1)]
+            for qa in opened:
+                qa.post(300_000)
+            Wire(a, b, hook=keep).run(20_000_000)
+            assert all(qa.retire() for qa in opened)
+            assert alive(*kinds) == before
+            a.receive(21_000_000, answers[-1])
+            assert alive(*kinds) == before
+        finally:
+            gc.enable()
+        assert a.next_wakeup_ns() >= NEVER
+        assert a.stats.malformed == 0
+
+    def test_an_end_retires_only_when_its_flow_has_left_the_links(self) -> None:
+        """Without the last response s-PERC's flow leaves four intervals later."""
+        a, b = pair("sperc")
+        qa, _ = connect(a, b)
+        done: list[int] = []
+        a.on_complete = lambda message: done.append(message.completed_ns)
+
+        def lost(now_ns: int, frame: bytes) -> bytes | None:
+            return None if frame[BTH] == CONTROL.opcode and qa.stats.bytes_acked > 100_000 else frame
+
+        qa.post(300_000)
+        wire = Wire(a, b, hook=lost)
+        while not done:
+            wire.run(wire.now_ns + 100)
+        assert not qa.retire()
+        assert qa.limiter.reaction_point.closed is False
+        wire.run(wire.now_ns + 200_000)
+        assert qa.retire()
+        (leaving,) = [frame for _, side, frame in wire.sent if side == 0 and frame[BTH] == CONTROL.opcode][-1:]
+        assert leaving[AFTER_BTH] & 0x40
+
+    @pytest.mark.parametrize(("protocol", "kept"), [("sperc", 2), ("accurate", 2), ("hpcc", 2), ("expresspass", MANY)])
+    def test_finished_flows_keep_no_sending_halves(self, protocol: str, kept: int) -> None:
+        """The last but one stays until another queue pair is opened. ExpressPass' senders answer late credits."""
+        a, b = pair(protocol)
+        session = HostSession(a, lambda event: None, all_columns(["rate_bps"]), samples=False)
+        wire = Wire(a, b)
+        gc.collect()
+        (before,) = alive(Sender)
+        for number in range(1, MANY + 1):
+            session.connect(Connect(number, b.config.address, wire.now_ns))
+            b.open_qp(a.config.address, number, number)
+            session.post(Post(number, number, 300_000, wire.now_ns, None, only=True), wire.now_ns)
+            wire.run(wire.now_ns + 1_000_000)
+        assert session.report({}).unfinished == {}
+        gc.collect()
+        assert alive(Sender) == [before + kept]
 
     def test_what_is_answered_after_an_end_has_retired_is_counted(self) -> None:
         a, b = pair("hpcc")
