@@ -162,6 +162,10 @@ def make_environment(folder: Path, checkout: Path) -> Path:
         (module.parent / "__init__.py").touch()
         module.touch()
     paths = [modules, client, *(checkout / _PTF / name for name in ("ptf-utils", "ptf/src", "bf-pktpy"))]
+    for state in ("down", "up"):  # the closed model's commands, by which tests change ports
+        command = folder / "bin" / f"port_if{state}"
+        command.write_text(f'#!/bin/sh\nexec ip link set "$1" {state}\n')
+        command.chmod(0o755)
     (folder / "modules.pth").write_text("\n".join(str(each.resolve()) for each in paths))
     return python
 
@@ -224,7 +228,8 @@ def run_suite(
     log, switch_log = logs / f"{suite.name}.log", logs / f"{suite.name}.switch.log"
     failure = ""
     search = (environment / "modules.pth").read_text().splitlines()
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(search)}
+    path = os.pathsep.join((str(environment / "bin"), os.environ["PATH"]))
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(search), "PATH": path}
     if suite.chip.arch == "v1model":
         variables["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"  # for P4Runtime's published messages
     with tempfile.TemporaryDirectory(prefix="p4cc-ptf-") as scratch, namespace(sorted(set(pairs.values()))) as network:

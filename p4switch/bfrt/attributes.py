@@ -79,10 +79,13 @@ class EntryScope(Attribute):
     """
 
     kind = "entry_scope"
+    has_single_gress: ClassVar[bool] = False
+    """Whether the scope of ingress and egress may be SINGLE."""
     _SCOPES = ("gress_scope", "pipe_scope", "prsr_scope")
 
     def __init__(self, table: Owner) -> None:
         super().__init__(table)
+        self._gress = _Mode(predef=_Mode.ALL)
         self._pipes = _Mode(predef=_Mode.ALL)
         self._parsers = _Mode(predef=_Mode.ALL, args=0xFF)
 
@@ -107,8 +110,9 @@ class EntryScope(Attribute):
             kind = mode.WhichOneof("scope")
             if kind is None:
                 invalid(f"{self._table.name}: {name}: the scope is missing")
-            if name == "gress_scope" and (kind != "predef" or mode.predef != _Mode.ALL):
-                unimplemented(f"{self._table.name}: {name}: only ALL is supported")
+            if name == "gress_scope" and (kind != "predef" or (mode.predef != _Mode.ALL and not self.has_single_gress)):
+                expected = "ALL and SINGLE are" if self.has_single_gress else "ALL is"
+                unimplemented(f"{self._table.name}: {name}: only {expected} supported")
         pipes = given.pipe_scope
         if pipes.WhichOneof("scope") == "predef" and pipes.predef not in _Mode.PredefinedMode.values():
             invalid(f"{self._table.name}: pipe_scope: {pipes.predef}; expected ALL or SINGLE")
@@ -117,21 +121,38 @@ class EntryScope(Attribute):
             if any(named.count(pipe) != 1 for pipe in self._table.pipes):
                 expected = "pipe 0" if list(self._table.pipes) == [0] else f"each of pipes {[*self._table.pipes]}"
                 invalid(f"{self._table.name}: pipe_scope: {pipes.user_defined:#x}; expected {expected} in one scope")
-        old = self._pipes, self._parsers
-        self._pipes, self._parsers = _Mode(), _Mode()
-        self._pipes.CopyFrom(pipes)
-        self._parsers.CopyFrom(given.prsr_scope if "prsr_scope" in there else old[1])
+        old = self._gress, self._pipes, self._parsers
+        self._pipes = pipes
+        if "gress_scope" in there:
+            self._gress, self._parsers = given.gress_scope, given.prsr_scope
 
         def undo() -> None:
-            self._pipes, self._parsers = old
+            self._gress, self._pipes, self._parsers = old
 
         return undo
 
     def read(self, into: Message) -> None:
         """Put the scopes into a message."""
-        into.gress_scope.predef = _Mode.ALL
+        into.gress_scope.CopyFrom(self._gress)
         into.pipe_scope.CopyFrom(self._pipes)
         into.prsr_scope.CopyFrom(self._parsers)
+
+
+class ParserScope(EntryScope):
+    """Scope of the entries of parsers, in which ingress and egress may have entries of their own, too.
+
+    A parser of a program is in ingress or in egress, so its entries are the same in either scope.
+    """
+
+    has_single_gress = True
+
+    def check_target(self, target: Message) -> None:
+        """Refuse a write that does not name the one direction, pipe or parser that a scope requires."""
+        scopes = (self._gress, self._pipes, self._parsers)
+        named = (("direction", target.direction), ("pipe", target.pipe_id), ("parser", target.prsr_id))
+        for (what, number), mode, every in zip(named, scopes, (0xFF, ALL_PIPES, 0xFF), strict=True):
+            if mode.WhichOneof("scope") == "predef" and mode.predef == _Mode.SINGLE and number == every:
+                invalid(f"{self._table.name}: {what} {number:#x}; expected one, as each has entries of its own")
 
 
 def _scopes(user_defined: int) -> list[list[int]]:

@@ -83,7 +83,7 @@ class Tables:
                 invalid("update: the type is missing")
             entry = update.entity.table_entry
             table = self.table(entry.table_id)
-            table.check_pipe((entry.entry_tgt if entry.HasField("entry_tgt") else target).pipe_id)
+            table.check_target(entry.entry_tgt if entry.HasField("entry_tgt") else target)
             return table.write(update.type, entry, state)
         if kind == "table_operation":
             operation = update.entity.table_operation

@@ -144,11 +144,12 @@ class Table(ABC):
                 total = int.from_bytes(known.stream, "big") + int.from_bytes(field.stream, "big")
                 known.stream = (total & (1 << 8 * len(known.stream)) - 1).to_bytes(len(known.stream), "big")
 
-    def check_pipe(self, pipe: int) -> None:
+    def check_target(self, target: Message) -> None:
         """Refuse a write for a single pipe, as all pipes share the entries.
 
         Raises P4RuntimeError (INVALID_ARGUMENT).
         """
+        pipe = target.pipe_id
         scoped = EntryScope.kind in (self.scoped_by or self).attributes
         if pipe != ALL_PIPES and scoped and self.is_symmetric:
             invalid(f"{self.name}: pipe {pipe}; expected {ALL_PIPES:#x}, as entries are those of all pipes")

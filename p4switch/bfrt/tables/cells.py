@@ -20,7 +20,7 @@ class AnyPipe(Table):
 
     always = ("EntryScope",)
 
-    def check_pipe(self, pipe: int) -> None:
+    def check_target(self, target: Message) -> None:
         """Accept writes for one pipe and for all pipes."""
 
     def check_read(self, entry: Message, pipe: int) -> None:

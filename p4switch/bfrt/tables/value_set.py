@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from p4switch.bfrt.attributes import Attribute, ParserScope
 from p4switch.bfrt.fields import Json
 from p4switch.bfrt.keys import Keys, width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
@@ -26,10 +27,18 @@ class ValueSetTable(Table):
     """Value sets of parsers."""
 
     takes = frozenset({_Update.INSERT, _Update.DELETE})
+    offers: ClassVar[Mapping[str, type[Attribute]]] = {"EntryScope": ParserScope}
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)
         self._keys = Keys(info)
+
+    def check_target(self, target: Message) -> None:
+        """Refuse a write for another number of pipes, directions or parsers than entries are for."""
+        super().check_target(target)
+        scope = self.attributes.get(ParserScope.kind)
+        if isinstance(scope, ParserScope):
+            scope.check_target(target)
 
     def _set(self, state: State) -> Message:
         query = p4runtime_pb2.ValueSetEntry(value_set_id=self._p4_id("value_set"))

@@ -18,7 +18,7 @@ from p4switch.compiler import Compiled
 from p4switch.engine import build, load
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
-from tests.p4switch.architectures.tofino import compiled
+from tests.p4switch.architectures.tofino import START, compiled
 from tests.p4switch.bfrt.conftest import Client, errors
 
 if TYPE_CHECKING:
@@ -150,6 +150,46 @@ def test_pipes_may_share_entries_in_sets(bench: Bench) -> None:
     assert [bench.first.process(port, bytes([1, 0]))[0][0] for port in (1, 129)] == [3, 3]
     told = refused(lambda: single(bench, bfruntime_pb2.Mode(user_defined=0b01)))
     assert "expected each of pipes [0, 1] in one scope" in told
+
+
+def test_entries_of_parsers_may_be_those_of_one_direction_pipe_and_parser(tmp_path: Path) -> None:
+    """A write then has to name each of them."""
+    select = "transition select(hdr.h.kind) { kinds : more; default : accept; } } state more { transition accept; }"
+    parser = f"value_set<bit<8>>(4) kinds; {START} packet.extract(hdr.h); {select}"
+    program = compiled(tmp_path, INGRESS_PARSER=parser, INGRESS="apply { tm.ucast_egress_port = 2; }")
+    bench, table = Bench({"program": [(0, program), (1, program)]}), "IngressParse.kinds"
+    one, every = bfruntime_pb2.TargetDevice(), bfruntime_pb2.TargetDevice(pipe_id=0xFFFF, direction=0xFF, prsr_id=0xFF)
+
+    def scope(**modes: Any) -> Any:
+        request = bfruntime_pb2.WriteRequest(target=every)
+        attribute = request.updates.add(type="INSERT").entity.table_attribute
+        attribute.table_id = bench.client.tables[table]["id"]
+        for name, mode in {"gress_scope": SINGLE, "pipe_scope": SINGLE, "prsr_scope": SINGLE, **modes}.items():
+            getattr(attribute.entry_scope, name).CopyFrom(mode)
+        return bench.client.call("Write", request, bfruntime_pb2.WriteResponse)
+
+    def insert(kind: int, target: Any) -> Any:
+        (key,) = (field["name"] for field in bench.client.tables[table]["key"])
+        request = bfruntime_pb2.WriteRequest(target=target)
+        entry = bench.client.entry(table, {key: (kind, 0xFF)})
+        request.updates.add(type="INSERT").entity.table_entry.CopyFrom(entry)
+        return bench.client.call("Write", request, bfruntime_pb2.WriteResponse)
+
+    try:
+        scope()
+        kept = bench.client.attribute(table, "entry_scope")
+        assert [kept.gress_scope, kept.pipe_scope, kept.prsr_scope] == [SINGLE] * 3
+        for what, value in (("direction", 0xFF), ("pipe", 0xFFFF), ("parser", 0xFF)):
+            field = {"direction": "direction", "pipe": "pipe_id", "parser": "prsr_id"}[what]
+            told = refused(lambda: insert(7, bfruntime_pb2.TargetDevice(**{field: value})))  # noqa: B023 - called here
+            assert told == f"pipe.{table}: {what} {value:#x}; expected one, as each has entries of its own"
+        insert(7, one)
+        found = [bench.client.entities(pipe, table_entry=bench.client.entry(table)) for pipe in (0, 1)]
+        assert [len(entries) for entries in found] == [1, 0]
+        told = refused(lambda: scope(gress_scope=bfruntime_pb2.Mode(user_defined=1)))
+        assert told == f"pipe.{table}: gress_scope: only ALL and SINGLE are supported"
+    finally:
+        bench.close()
 
 
 def test_a_register_has_a_value_for_each_pipe(bench: Bench) -> None:
