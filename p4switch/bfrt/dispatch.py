@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from p4switch.bfrt.attributes import Attribute, Client, Notice
@@ -23,6 +23,18 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _Update = bfruntime_pb2.Update
+_STAGES = "the stages of a chip are not modelled"
+_REFUSED: Mapping[tuple[int, int], tuple[str, str]] = {
+    (24, 0x91): ("a SnapshotCfg table", _STAGES),
+    (24, 0x92): ("a SnapshotTrigger table", _STAGES),
+    (24, 0x93): ("a SnapshotData table", _STAGES),
+    (24, 0x94): ("a SnapshotLiveness table", _STAGES),
+    (24, 0x99): ("a TblDbgCnt table", _STAGES),
+    (0, 0xFF010002): ("$PORT_STAT", "the statistics of the switch process have the counts of ports"),
+    (0, 0xFF050025): ("tm.queue.sched_cfg", "all queues have strict priorities, and XOFF for advanced flow control"),
+    (16, 0xFF05): ("a table of the traffic manager", "its settings are options of the switch"),
+}
+"""Tables of a chip that are not here, each with the reason: by the bits of their ids from one bit on."""
 
 
 class Tables:
@@ -65,6 +77,9 @@ class Tables:
         """Return a table. Raises P4RuntimeError: NOT_FOUND, or UNIMPLEMENTED for a kind that is not supported."""
         info = self._infos.get(ident)
         if info is None:
+            for (low, number), (name, reason) in _REFUSED.items():
+                if ident >> low == number:
+                    unimplemented(f"table {ident:#x}: {name} is not supported; {reason}")
             not_found(f"no table has the id {ident}")
         found = self._tables.get(ident)
         if found is None:

@@ -658,3 +658,21 @@ def test_another_pipeline_over_p4runtime_ends_it(bench: Bench, client: Client, p
 def test_the_command_takes_it_with_a_source(tmp_path: Path) -> None:
     result = CliRunner().invoke(command, ["--no-p4", "--bfrt", "50052"])
     assert "--bfrt: expected FILE.p4 with it" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("table_id", "what"),
+    [
+        (0x91FF8E10, "a SnapshotCfg table is not supported; the stages of a chip are not modelled"),
+        (0xFF010002, "$PORT_STAT is not supported; the statistics of the switch process have the counts of ports"),
+        (
+            0xFF050025,
+            "tm.queue.sched_cfg is not supported; all queues have strict priorities, and XOFF for advanced flow control",
+        ),
+        (0xFF050001, "a table of the traffic manager is not supported; its settings are options of the switch"),
+    ],
+)
+def test_tables_of_a_chip_that_are_not_here_are_named(client: Client, table_id: int, what: str) -> None:
+    entry = PB.TableEntry(table_id=table_id)
+    for errors in (refused(client.write, "MODIFY", entry), refused(client.read, entry)):
+        assert errors == [(code_pb2.UNIMPLEMENTED, f"table {table_id:#x}: {what}")]
