@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,14 @@ _IDLE_S = 1.0
 _LAST_FRAMES_S = 0.25  # how long a switch that ends reads what others have sent to it
 _RING_SLOTS = 512  # arrived frames that wait for the switch, per port
 _PORT = "port"  # state of a chip's ports in a packet path
+
+
+@dataclass(frozen=True)
+class _Built:
+    """Program that was built for a pipe, and maybe installed."""
+
+    path: PacketPath
+    decoder: Decoder | None  # of the events that it reports, if it does
 
 
 class SwitchProcess:
@@ -101,7 +110,7 @@ class SwitchProcess:
         self._control = threading.RLock()  # for all devices, which a BfRuntime client writes together
         self.devices: list[Device] = []
         self._switches: list[Any] = []  # those of the pipes, None until they are built
-        self._paths: dict[int, PacketPath] = {}  # of the pipes' programs
+        self._built: list[dict[int, _Built]] = []  # for each pipe, by the id of their switch
         self._looped: frozenset[int] = frozenset()
         first = self._add_pipe()
         self._cpu_port = cpu_port
@@ -111,7 +120,6 @@ class SwitchProcess:
         self._bfrt_address = bfrt_address
         self.bfrt: BfRuntimeServer | None = None
         self._switch: Any = None  # the first pipe's, which stands for the whole
-        self._decoders: dict[int, Decoder] = {}  # of pipelines that report events, by the id of their switch
         self._stop = threading.Event()
         self._ports = {socket.if_nametoindex(interface): number for number, interface in interfaces.items()}
         self._links = LinkWatcher()
@@ -142,6 +150,7 @@ class SwitchProcess:
     def _add_pipe(self) -> Device:
         number = len(self.devices)
         self._switches.append(None)
+        self._built.append({})
         device = Device(
             partial(self._build, number), self._device_id + number, install=partial(self._install, number),
             clock_ns=self.live.now_ns, tick_ns=self._traffic.tick_ns, lock=self.live,
@@ -166,7 +175,9 @@ class SwitchProcess:
         """Raise UserError for a program that does not go together with those of other pipes."""
         if len(self.devices) > 1 and _PORT not in path.states:
             raise UserError(f"expected a program for a chip, as the switch has {len(self.devices)} pipes")
-        if any(each is not path for number, each in self._paths.items() if number != pipe):
+        installed = zip(self._switches, self._built, strict=True)
+        paths = {number: built[id(each)].path for number, (each, built) in enumerate(installed) if each is not None}
+        if any(each is not path for number, each in paths.items() if number != pipe):
             raise UserError(f"pipe {pipe}: expected a program for the architecture of the other pipes' programs")
 
     def _build(self, pipe: int, program: ir.Program) -> Any:
@@ -184,26 +195,29 @@ class SwitchProcess:
             switch.drop_port = self._drop_port
         if traced is not None:
             switch.set_tracing(True)
-            self._decoders[id(switch)] = Decoder(traced)
         if pipe in self._looped:
             _loop_back(path, switch, range(pipe << PIPE_PORT_BITS, pipe + 1 << PIPE_PORT_BITS))
-        self._paths[pipe] = path
+        self._built[pipe][id(switch)] = _Built(path, None if traced is None else Decoder(traced))
         return switch
 
     def _install(self, pipe: int, switch: Any) -> None:
-        """Install the switch of a pipe from now on."""
+        """Install the switch of a pipe from now on.
+
+        Raises UserError if its program and those of other pipes do not go together.
+        """
+        built = self._built[pipe][id(switch)]
+        self._check_pipe(pipe, built.path)
         with self.live:
             self._log_said()
             self.live.set_switch(None)
             self._switches[pipe] = switch
+            self._built[pipe] = {id(switch): built}  # others were refused
             if None in self._switches:
                 return
             self._switch, *others = self._switches
             if others:
                 self._switch.join(tuple(others), PIPE_PORT_BITS)
             self.live.set_switch(self._switch)
-            kept = {id(each) for each in self._switches}  # others were refused
-            self._decoders = {number: decoder for number, decoder in self._decoders.items() if number in kept}
 
     def _log_said(self) -> None:
         """Log the program's messages, failed asserts and packet events."""
@@ -221,7 +235,9 @@ class SwitchProcess:
             return
         with self.live:
             traced, lost = self._switch.traced()
-        for event in decode_pipes([self._decoders[id(each)] for each in self._switches], traced):
+        installed = zip(self._switches, self._built, strict=True)
+        decoders = [decoder for each, built in installed if (decoder := built[id(each)].decoder) is not None]
+        for event in decode_pipes(decoders, traced):
             self._trace(event)
         if lost:
             _LOG.warning("%d more events of packets were lost", lost)
@@ -292,6 +308,7 @@ class SwitchProcess:
         if not pipelines <= count <= most:
             held = "1 pipe" if most == 1 else f"{most} pipes"
             raise UserError(f"{pipelines} pipelines on {count} pipes; {architecture.name} has at most {held}")
+
     def _set_pipeline(self, device: Device, config: bytes, p4info: Message) -> None:
         request = p4runtime_pb2.SetForwardingPipelineConfigRequest(
             device_id=device.device_id, action=p4runtime_pb2.SetForwardingPipelineConfigRequest.VERIFY_AND_COMMIT)

@@ -243,7 +243,7 @@ class Device:
         Raises
         ------
         P4RuntimeError
-            INVALID_ARGUMENT for a config that cannot be realized, NOT_FOUND for COMMIT of nothing.
+            INVALID_ARGUMENT for a config that cannot be realized here, NOT_FOUND for COMMIT of nothing.
         """
         self._check_device(request.device_id)
         action = request.action
@@ -285,7 +285,10 @@ class Device:
 
     def _commit(self, state: State) -> None:
         if self._install is not None:
-            self._install(state.switch)
+            try:
+                self._install(state.switch)
+            except UserError as error:
+                raise P4RuntimeError(code_pb2.INVALID_ARGUMENT, f"p4_device_config: {error}") from error
         self._running, self._saved = state, None
 
     def get_forwarding_pipeline_config(self, request: Message) -> Message:

@@ -76,6 +76,51 @@ def test_pipes_run_programs_of_one_chip(process: SwitchProcess, step: Compiled) 
             second.set_pipeline(v1model.p4info, v1model.json_bytes)
 
 
+def test_a_program_that_is_not_installed_decides_nothing_for_other_pipes(
+    process: SwitchProcess, step: Compiled
+) -> None:
+    """A saved one is refused when it is committed, if another pipe has a program for another chip by then."""
+    t2na = compile_program(SOURCE_DIRECTORY / "ecn.p4", (SOURCE_DIRECTORY,), {}, "t2na")
+    request = p4runtime_pb2.SetForwardingPipelineConfigRequest
+    device = process.devices[0]
+
+    def set_config(action: Any, program: Compiled | None) -> None:
+        message = request(device_id=device.device_id, action=action)
+        if program is not None:
+            message.config.p4_device_config = program.json_bytes
+            message.config.p4info.CopyFrom(program.p4info)
+        device.set_forwarding_pipeline_config(message)
+
+    for action in (request.VERIFY, request.VERIFY_AND_SAVE):
+        set_config(action, t2na)
+    with client(process, 6) as second:
+        second.set_pipeline(step.p4info, step.json_bytes)
+    with pytest.raises(P4RuntimeError, match="expected a program for the architecture of the other pipes"):
+        set_config(request.COMMIT, None)
+    set_config(request.VERIFY_AND_COMMIT, step)
+
+
+def test_a_saved_program_is_traced_after_another_pipe_had_its_own(step: Compiled) -> None:
+    events: list[Event] = []
+    process = SwitchProcess({}, address="127.0.0.1:0", trace=events.append, cpu_port=1)
+    process.set_pipes(2)
+    request = p4runtime_pb2.SetForwardingPipelineConfigRequest
+    process.start()
+    try:
+        for pipe in (0, 1):
+            saved = request(device_id=pipe, action=request.VERIFY_AND_SAVE)
+            saved.config.p4_device_config = step.json_bytes
+            saved.config.p4info.CopyFrom(step.p4info)
+            process.devices[pipe].set_forwarding_pipeline_config(saved)
+        for pipe in (1, 0):
+            process.devices[pipe].set_forwarding_pipeline_config(request(device_id=pipe, action=request.COMMIT))
+        process.live.inject(1, bytes(64))
+        wait_until(lambda: bool(events), 20)
+    finally:
+        process.stop()
+    assert {event.packet for event in events} == {0}
+
+
 def test_packets_of_timers_have_numbers_of_their_own(tmp_path: Path) -> None:
     """A trace distinguishes them from each other, and from the frame that came before them."""
     program = tofino.write(tmp_path, INGRESS="apply { tm.ucast_egress_port = 9; }")
