@@ -81,6 +81,11 @@ def figures(paper: str) -> dict[str, PapersFigure]:
     return {name: validate(PapersFigure, table, f"{paper}: {name}") for name, table in tables.items()}
 
 
+def table_of(paper: str, figure: PapersFigure) -> Path:
+    """Return the file of a figure's table, which a checkout has and an installed package has not."""
+    return papers.PAPERS / paper / "measured" / f"{figure.table}.csv"
+
+
 def bars(figure: PapersFigure, rows: pd.DataFrame) -> list[Bar]:
     """Return the bars of a figure, in the order of the table.
 
@@ -168,8 +173,7 @@ def draw(paper: str, name: str, file: Path) -> None:
         For a name that is none of the paper's figures.
     """
     figure = lookup(f"figure of {paper}", name, figures(paper))
-    table = papers.PAPERS / paper / "measured" / f"{figure.table}.csv"
-    rows = pd.read_csv(table, dtype={figure.group: str, figure.series: str})
+    rows = pd.read_csv(table_of(paper, figure), dtype={figure.group: str, figure.series: str})
     file.parent.mkdir(parents=True, exist_ok=True)
     drawn(figure, bars(figure, rows)).savefig(file, dpi=120, metadata={"Software": None})
 

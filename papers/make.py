@@ -18,7 +18,7 @@ import click
 
 from harness import papers
 from p4switch.errors import UserError, suggest
-from papers.figures import figures
+from papers.figures import figures, table_of
 
 OUT = Path("reproduction")
 REFERENCE = "reference"  # the general sweeps, behind docs/reference-runs.md
@@ -56,7 +56,8 @@ def targets() -> dict[str, list[Target]]:
             *(_p4cc("run", name) for name, path in scenarios.items()
               if papers.paper_of(path) == paper and name not in sweeps),
             *(_study(paper, script) for script in sorted((room / "studies").glob("[!_]*.py"))),
-            *(_figure(paper, room, name) for name in figures(paper)),
+            *(_figure(paper, room, name) for name, figure in figures(paper).items()
+              if table_of(paper, figure).exists()),
         ]
     return by_paper
 

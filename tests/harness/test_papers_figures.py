@@ -11,7 +11,8 @@ from matplotlib.patches import Rectangle
 
 from harness import papers
 from p4switch.errors import UserError, validate
-from papers.figures import Bar, PapersFigure, bars, drawn, figures
+from papers.figures import Bar, PapersFigure, bars, drawn, figures, table_of
+from papers.make import targets
 from reports.claims import Number, claims
 
 ROWS = pd.DataFrame(
@@ -78,9 +79,11 @@ def test_each_paper_has_figures_with_its_numbers_and_its_table_of_claims_names_t
     found = figures(paper)
     has_numbers = False
     for name, one in found.items():
-        rows = pd.read_csv(room / "measured" / f"{one.table}.csv", dtype={one.group: str, one.series: str})
+        rows = pd.read_csv(table_of(paper, one), dtype={one.group: str, one.series: str})
         has_numbers |= any(bar.paper for bar in bars(one, rows))
-        assert (room / "figures" / f"{name}.png").exists(), f"make it by `python -m papers.make {name}.png`"
+        picture = room / "figures" / f"{name}.png"
+        assert picture in [target.path for target in targets()[paper]]
+        assert picture.exists(), f"make it by `python -m papers.make {picture.name}`"
         for claim in one.claims:
             assert claim in claims()
             (row,) = [line for line in page.splitlines() if line.startswith(f"| {claim} | **")]
