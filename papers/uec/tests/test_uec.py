@@ -88,7 +88,7 @@ RECORDED = {  # the last flow's end in us, and the packets sent again, with the 
 
 @pytest.mark.parametrize("variant", RECORDED)
 def test_cases_recorded_with_one_seed(variant: str) -> None:
-    """The time agrees within 1%, since hardly anything in these cases is chance."""
+    """The time agrees within 1%, since hardly anything is chance, and resends as the page defines a case that holds."""
     simulator_us, again = RECORDED[variant]
     result = cases()[variant]
     assert ends_us(result)[1] == pytest.approx(simulator_us, rel=0.01)
@@ -101,7 +101,7 @@ TRAJECTORY |= {161: 140_198, 200: 144_040, 240: 147_409, 281: 150_221}
 
 
 def test_case_4_two_to_one() -> None:
-    """The mean of both windows with ten seeds is within 5% at the simulator's instants.
+    """The mean of both windows with ten seeds is within the page's 5% at the simulator's instants.
 
     How the trims of the first 60 us are shared is chance: the simulator's first flow ends 0.2 to 9.4% before its last.
     """
@@ -187,7 +187,7 @@ FIGURES = {
 
 @pytest.mark.parametrize("scenario", FIGURES)
 def test_cases_lie_within_the_simulators_spread(scenario: str) -> None:
-    """Tails widened by 5%, packets sent again by a factor of 1.5."""
+    """The page defines a case that holds so: tails widened by 5%, packets sent again by a factor of 1.5."""
     by_variant = {result.summary["variant"]: result for result in run(scenario)}
     for variant, (least_us, most_us, fewest, most) in FIGURES[scenario].items():
         summary = by_variant[variant].summary
@@ -208,13 +208,14 @@ def test_case_10_reps_turns_away_from_a_failed_link_sooner_than_mixed() -> None:
 
 
 def test_case_6_nscc_is_unfair_and_rccc_is_not() -> None:
+    """The first flow's end has the page's margin of 5%."""
     first = {result.summary["variant"]: ends_us(result)[0] for result in run("uec-incast")}
     assert first["15 to 1"] < 1866 * 1.05
     assert first["15 to 1, RCCC"] == pytest.approx((2349 + 2388) / 2, rel=0.05)
 
 
 def test_case_8_rccc_alone_spends_credit_on_busy_senders() -> None:
-    """The flow from host 1 has a receiver whose other two senders send to nine more each."""
+    """The flow from host 1 has a receiver whose other two senders send to nine more each; 5% is the page's margin."""
     first = {result.summary["variant"]: ends_us(result)[0] for result in run("uec-outcast")}
     simulator = {"outcast and incast": 208.0, "outcast and incast, RCCC": 235.1, "outcast and incast, both": 200.1}
     assert sorted(first, key=lambda name: first[name]) == sorted(first, key=lambda name: simulator[name])
