@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from p4switch.compiler import types
@@ -39,6 +39,7 @@ PATTERNS = st.one_of(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(PATTERNS, PATTERNS), max_size=6), NUMBERS, NUMBERS, st.booleans())
 def test_numbers_and_formulas_agree(patterns: list[tuple[Pattern, Pattern]], a: int, b: int, one_known: bool) -> None:
     x, y = z3.BitVecs("x y", BITS)
