@@ -254,17 +254,20 @@ def _transition(case: list[tuple[int, int | None]] | str, widths: list[int]) -> 
 # Tables
 
 
-def _match(key: ir.Key, value: Any) -> Json:
+def _match(key: ir.Key, value: ir.KeyValue) -> Json:
     """Return one key of an entry."""
     width = _width(key.target.type) or 1
     kind = key.match_kind
     if kind == "exact":
+        assert isinstance(value, int)
         return {"match_type": "exact", "key": hexstr(value, width)}
+    assert isinstance(value, tuple)
+    first, second = value
     if kind == "range":
-        return {"match_type": "range", "start": hexstr(value[0], width), "end": hexstr(value[1], width)}
+        return {"match_type": "range", "start": hexstr(first, width), "end": hexstr(second, width)}
     if kind == "lpm":
-        return {"match_type": "lpm", "key": hexstr(value[0], width), "prefix_length": value[1].bit_count()}
-    return {"match_type": "ternary", "key": hexstr(value[0], width), "mask": hexstr(value[1], width)}
+        return {"match_type": "lpm", "key": hexstr(first, width), "prefix_length": second.bit_count()}
+    return {"match_type": "ternary", "key": hexstr(first, width), "mask": hexstr(second, width)}
 
 
 def _match_type(table: ir.Table) -> str:

@@ -267,6 +267,7 @@ class Control:
         values, masks, prefixes = b"", b"", []
         for key, f in zip(entry.keys, table.fields, strict=True):
             ones = (1 << f.width) - 1
+            assert key is not None
             value, mask = key if isinstance(key, tuple) else (key, ones)
             prefix = f.kind == "P4_LPM"
             values += value.to_bytes(f.nbytes, "big")

@@ -174,7 +174,7 @@ class Pipeline:
         constant = last.value if isinstance(last, ir.Const) else None
         return self._append(Vertex("operation", op, span, reads=reads, op=op, width=width, constant=constant))
 
-    def _value(self, expr: ir.Expr, span: int | None) -> set[str]:
+    def _value(self, expr: ir.Read, span: int | None) -> set[str]:
         """Return the reads of `expr`; its operations become vertices of their own."""
         if not isinstance(expr, ir.Op):
             return self._reads(expr)
@@ -219,7 +219,7 @@ class Pipeline:
         """
         reads: set[str] = set()
         for read in op.reads:
-            reads |= set(self._parts(read)) if isinstance(read, REFERENCES) else self._value(read, op.span)
+            reads |= self._value(read, op.span)
         vertex = Vertex(kind, label or name, op.span, writes=self._written(op), op=name, effects=op.effects)
         if ahead:
             vertex.looks_up = reads
@@ -242,10 +242,8 @@ class Pipeline:
     def _written(self, op: ir.Operation) -> set[str]:
         fields: set[str] = set()
         for written in op.writes:
-            if isinstance(written, ir.Valid):
+            if isinstance(written, (ir.Valid, *REFERENCES)):
                 fields |= self._reads(written)
-            elif isinstance(written, REFERENCES):
-                fields |= set(self._parts(written))
             else:
                 fields |= self._places(written)
         return fields
@@ -276,7 +274,9 @@ class Pipeline:
         assert isinstance(place, (ir.ElemField, ir.LastField))
         return self._elements(place.stack, place.name)
 
-    def _reads(self, expr: ir.Expr) -> set[str]:
+    def _reads(self, expr: ir.Read) -> set[str]:
+        if isinstance(expr, REFERENCES):
+            return set(self._parts(expr))
         if isinstance(expr, ir.Op):
             return set().union(*(self._reads(a) for a in expr.args))
         if isinstance(expr, ir.FieldRef):

@@ -11,7 +11,7 @@ import enum
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeVar
 
 from p4switch.compiler.types import INT, Header, Varbit
 from p4switch.ir.expressions import Expr, HeaderRef, Place, StackRef, UnionRef
@@ -80,7 +80,7 @@ class Operation:
 
     __slots__ = ()
     _constants: ClassVar[tuple[str, ...]] = ("effects", "primitive")
-    _roles: ClassVar[tuple[tuple[str, Operand], ...]] = ()
+    _roles: ClassVar[tuple[tuple[str, Operand[NoReturn]], ...]] = ()
     span: int | None
     effects: ClassVar[frozenset[Effect]]
     primitive: ClassVar[str]
@@ -279,7 +279,7 @@ def _values(fields: list[tuple[Place, Expr]]) -> list[Expr]:
     return [value for _, value in fields]
 
 
-_VALUES = Operand(arguments=lambda fields: [_values(fields)], read=_values)
+_VALUES = Operand[list[tuple[Place, Expr]]](lambda fields: [_values(fields)], read=_values)
 
 
 class CompositeOperation(Operation, abstract=True):

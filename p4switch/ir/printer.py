@@ -183,7 +183,7 @@ def _call(call: pr.ActionCall) -> str:
     return f"{call.action.name}({', '.join(map(str, call.args))})"
 
 
-def _key_value(value: object) -> str:
+def _key_value(value: pr.KeyValue) -> str:
     return "_" if value is None else "/".join(f"{v:#x}" for v in (value if isinstance(value, tuple) else (value,)))
 
 

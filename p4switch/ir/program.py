@@ -8,9 +8,9 @@ Enums without an underlying type and errors are 32-bit numbers here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from p4switch.compiler.types import Header, Type
 from p4switch.ir.expressions import Const, Expr, FieldRef, HeaderRef, Result, StackRef, UnionRef
@@ -67,7 +67,7 @@ class Apply:
     """
 
     table: Table
-    on: dict[Any, Block]
+    on: dict[bool | int, Block]
     default: Block
 
     @property
@@ -84,7 +84,7 @@ class Apply:
             return self.on.get(hit, self.default)
         name = None if action is None else action.name
         number = next((i for i, each in enumerate(self.table.actions) if each.name == name), None)
-        return self.on.get(number, self.default)
+        return self.default if number is None else self.on.get(number, self.default)
 
     def accept(self, visitor: TerminatorVisitor[Result]) -> Result:
         return visitor.apply(self)
@@ -137,14 +137,18 @@ class ActionCall:
     args: list[int]
 
 
+KeyValue: TypeAlias = "int | tuple[int, int] | None"
+"""Value of a key in an entry: a number, (value, mask), (low, high) for range, or None for don't care.
+
+In a program for a target there is no None.
+"""
+
+
 @dataclass(slots=True, eq=False)
 class Entry:
-    """Entry of a table.
+    """Entry of a table, with a value for each key."""
 
-    `keys` has one value for each key: an int, (value, mask), (low, high) for range, or None for don't care.
-    """
-
-    keys: list[Any]
+    keys: Sequence[KeyValue]
     call: ActionCall
     priority: int  # as in BMv2: the lowest wins
     const: bool | None = True  # None: the JSON does not say
@@ -182,6 +186,10 @@ class Table:
         return max(self.size, len(self.entries or ()))
 
 
+Input: TypeAlias = "Const | FieldRef | HeaderRef"
+"""Input of a checksum or hash; a header stands for all its fields."""
+
+
 @dataclass(slots=True, eq=False)
 class Profile:
     """An action profile or selector."""
@@ -189,7 +197,7 @@ class Profile:
     name: str
     size: int
     algorithm: str = ""  # selectors only
-    inputs: list[Expr] = field(default_factory=list)
+    inputs: list[Input] = field(default_factory=list)
     span: int | None = None
 
 
@@ -240,11 +248,11 @@ class ExternInstance:
 
 @dataclass(slots=True, eq=False)
 class Calculation:
-    """Checksum or hash over `inputs`, which are FieldRef, Const or HeaderRef."""
+    """Checksum or hash over `inputs`."""
 
     name: str
     algorithm: str
-    inputs: list[Any]
+    inputs: list[Input]
     with_payload: bool = False
     span: int | None = None
 

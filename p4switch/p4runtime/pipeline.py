@@ -467,11 +467,12 @@ def _call(call: ir.ActionCall, actions: Mapping[str, Action]) -> Call | None:
     return Call(action, tuple((a & (1 << p.width) - 1).to_bytes(p.size, "big") for a, p in pairs))
 
 
-def _initial_key(f: Field, value: int | tuple[int, int]) -> KeyField:
+def _initial_key(f: Field, value: ir.KeyValue) -> KeyField:
     """Return a key field of an entry of the program."""
     def fixed(number: int) -> bytes:
         return (number & f.maximum).to_bytes(f.size, "big")
 
+    assert value is not None
     if not isinstance(value, tuple):
         return (fixed(value), b"")
     first, second = value

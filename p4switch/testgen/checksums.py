@@ -23,7 +23,9 @@ class Checksums:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
 
-    def _gathered(self, inputs: list[Any], rest: list[Scalar] | None) -> tuple[int, int, list[tuple[Any, int]] | None]:
+    def _gathered(
+        self, inputs: list[ir.Input], rest: list[Scalar] | None
+    ) -> tuple[int, int, list[tuple[Any, int]] | None]:
         """Return the number, bits and, if all of it is known, the formulas of the data of a checksum or hash."""
         m = self._machine
         number = bits = 0

@@ -135,7 +135,7 @@ def of_entries(table: ir.Table, entries: Sequence[ir.Entry]) -> Rules:
     return Rules(kinds, [tuple(map(_entry_pattern, table.keys, entry.keys)) for entry in entries])
 
 
-def _entry_pattern(key: ir.Key, wanted: Any) -> Pattern:
+def _entry_pattern(key: ir.Key, wanted: ir.KeyValue) -> Pattern:
     full = (1 << width(key.target.type)) - 1
     if wanted is None:
         return Pattern(0, 0, 0)

@@ -180,7 +180,7 @@ class V1Switch(Package):
         assert isinstance(test, EXPRS)
         if not isinstance(algorithm, ir.Const):
             raise self.low.error(call, "the algorithm has to be a compile-time constant")
-        inputs: list[ir.Expr] = []
+        inputs: list[ir.Input] = []
         for value in self.low.externs.fields_of(data, call):
             if not isinstance(value, (ir.FieldRef, ir.Const)):
                 raise self.low.error(call, "the data has to consist of fields and constants")

@@ -87,6 +87,12 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
         assert not isinstance(place, ir.Valid)
         return place
 
+    def input(self, expr: ir.Input) -> ir.Input:
+        """Return an input of a calculation or selector."""
+        if isinstance(expr, ir.Const):
+            return ir.Const(expr.value, ir.Bits(types.width_of(expr.type) or 0))
+        return self.header(expr) if isinstance(expr, ir.HeaderRef) else self._storage.field(expr.header, expr.name)
+
     # Values
 
     def value(self, expr: ir.Expr) -> ir.Expr:

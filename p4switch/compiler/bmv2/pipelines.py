@@ -5,8 +5,6 @@ Statements outside of actions become actions of tables that the control plane do
 
 from __future__ import annotations
 
-from typing import Any
-
 from p4switch import ir
 from p4switch.bmv2 import stands_outside
 from p4switch.compiler import types
@@ -84,7 +82,7 @@ class Pipelines:
 
     def _profile(self, profile: ir.Profile) -> ir.Profile:
         if profile not in self.profiles:
-            inputs = [self._x.argument(each) for each in profile.inputs]
+            inputs = [self._x.input(each) for each in profile.inputs]
             self.profiles[profile] = ir.Profile(profile.name, profile.size, profile.algorithm, inputs, profile.span)
         return self.profiles[profile]
 
@@ -164,15 +162,16 @@ class _Pipeline:
         return ir.Apply(ir_table, {names.index(n): node for n, node in after.items()}, self._head(end.default))
 
 
-def _match(key: ir.Key, keyset: Any) -> int | tuple[int, int]:
-    """Return one key of an entry; `keyset` as in `ir.Entry`."""
+def _match(key: ir.Key, keyset: ir.KeyValue) -> int | tuple[int, int]:
+    """Return one key of an entry."""
     full = (1 << (types.width_of(key.target.type) or 1)) - 1
-    pair = isinstance(keyset, tuple)
-    low: int = (keyset[0] if pair else keyset or 0) & full
-    high: int = keyset[1] & full if pair else full
+    is_range = key.match_kind == "range"
+    if keyset is None:
+        low, high = 0, full if is_range else 0
+    elif isinstance(keyset, tuple):
+        low, high = keyset[0] & full, keyset[1] & full
+    else:
+        low, high = keyset & full, keyset & full if is_range else full
     if key.match_kind == "exact":
         return low
-    if key.match_kind == "range":
-        return low, high if pair or keyset is None else low
-    mask = 0 if keyset is None else high
-    return low & mask, mask
+    return (low, high) if is_range else (low & high, high)

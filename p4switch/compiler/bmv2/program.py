@@ -84,11 +84,7 @@ def _field_list(fields: ir.FieldList, number: int, x: Expressions) -> ir.FieldLi
 
 
 def _calculation(calculation: ir.Calculation, name: str, x: Expressions) -> ir.Calculation:
-    inputs = [
-        ir.Const(each.value, ir.Bits(types.width_of(each.type) or 0)) if isinstance(each, ir.Const)
-        else x.argument(each)
-        for each in calculation.inputs
-    ]
+    inputs = [x.input(each) for each in calculation.inputs]
     return ir.Calculation(name, calculation.algorithm, inputs, calculation.with_payload, calculation.span)
 
 

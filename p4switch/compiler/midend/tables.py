@@ -130,7 +130,7 @@ class Tables:
             call = call.base
         targets = self.low.statements.switch_bodies(node, after)
         table = self.table(self.facts.switched[node])
-        on: dict[Any, ir.Block] = {}
+        on: dict[bool | int, ir.Block] = {}
         default = after
         for case, target in zip(node.cases, targets, strict=True):
             if case not in self.facts.actions:
@@ -141,7 +141,7 @@ class Tables:
                     on.setdefault(i, target)
         self._apply(call, on, default)
 
-    def _apply(self, call: ast.Call, on: dict[Any, ir.Block], default: ir.Block) -> None:
+    def _apply(self, call: ast.Call, on: dict[bool | int, ir.Block], default: ir.Block) -> None:
         binding = self.facts.bindings[call]
         assert isinstance(binding.decl, ast.TableDecl)
         if self.low.jumps.in_action:
@@ -248,7 +248,7 @@ class Tables:
 
     def _key_target(
         self, node: ast.Expr, t: types.Type, changes_later: bool, table: TableObject
-    ) -> tuple[ir.Expr, int | None]:
+    ) -> tuple[ir.FieldRef | ir.Valid, int | None]:
         """Return the place where a key is looked up, and its constant mask.
 
         If the key has to be assigned to this place first, that is noted.
@@ -267,10 +267,14 @@ class Tables:
                 header = key.value.header
                 if isinstance(header, str) or not header.stack:
                     return key.value, None
+        return self._computed(node, t, table), None
+
+    def _computed(self, node: ast.Expr, t: types.Type, table: TableObject) -> ir.FieldRef:
+        """Return a place of its own for a key, which is assigned to it before the look-up."""
         place = self.low.storage.allocate(t, f"{table.ir.name}.key{len(table.ir.keys)}")
         assert isinstance(place, ir.FieldRef)
         table.computed.append((place, node))
-        return place, None
+        return place
 
     def _selector_input(self, node: ast.Expr, t: types.Type, changes_later: bool, table: TableObject) -> None:
         profile = table.ir.profile
@@ -280,7 +284,9 @@ class Tables:
                 self._key_target(node, t, changes_later, table)
             return
         before = len(table.computed)
-        value, _ = self._key_target(node, t, changes_later, table)
+        value, mask = self._key_target(node, t, changes_later, table)
+        if isinstance(value, ir.Valid) or mask is not None:  # a selector hashes whole fields
+            value = self._computed(node, t, table)
         if len(table.computed) > before:
             self._own_inputs[profile] = table
             if changes_later:
@@ -350,7 +356,7 @@ class Tables:
             self.low.spend(math.prod(map(len, parts)))
             table.ir.entries += [ir.Entry(list(one), call, rank, const, entry.pos) for one in itertools.product(*parts)]
 
-    def _ranges(self, key: ir.Key, keyset: Any, node: ast.Expr) -> list[Any]:
+    def _ranges(self, key: ir.Key, keyset: ir.KeyValue, node: ast.Expr) -> list[ir.KeyValue]:
         """Return `keyset`, with a signed range across zero split in two, as the target compares unsigned numbers."""
         if key.match_kind != "range" or not isinstance(keyset, tuple):
             return [keyset]
@@ -392,8 +398,7 @@ class Tables:
         highest = max(priorities, default=0)
         return [-p if largest_wins else p - highest - 1 for p in priorities]
 
-    def keyset(self, node: ast.Expr) -> Any:
-        """Return a keyset: an int, (value, mask), a range (low, high), or None for all values."""
+    def keyset(self, node: ast.Expr) -> ir.KeyValue:
         if isinstance(node, (ast.DontCare, ast.DefaultExpr)):
             return None
         if isinstance(node, ast.Mask):

@@ -201,6 +201,29 @@ def test_action_profile_and_selector(switch: Callable[..., Switch]) -> None:
     assert {send(sw, frame(a=2, x=9, b=9, r=i))[0][0] for i in range(20)} == {send(sw, frame(a=2, x=9, b=9))[0][0]}
 
 
+def test_selectors_hash_validity_and_masked_keys(switch: Callable[..., Switch]) -> None:
+    sw = switch("""
+        action send(bit<9> port) { std.egress_spec = port; }
+        action_selector(HashAlgorithm.crc16, 32w16, 32w14) groups;
+        table t {
+            key = {
+                hdr.data.a : exact;
+                hdr.data.isValid() : selector;
+                hdr.data.b & 3 : selector @name("low");
+            }
+            actions = { send; }
+            implementation = groups;
+        }
+        apply { t.apply(); }""")
+    choices = [sw.member_add("ingress.groups", "ingress.send", [n.to_bytes(2, "big")]) for n in range(5, 9)]
+    group = sw.group_add("ingress.groups")
+    sw.group_set("ingress.groups", group, choices)
+    sw.table_add("ingress.t", [(b"\x02", b"")], 0, ("group", group))
+    ports = [send(sw, frame(a=2, b=b))[0][0] for b in range(8)]
+    assert ports[:4] == ports[4:]
+    assert len(set(ports)) > 1
+
+
 def test_value_set(switch: Callable[..., Switch]) -> None:
     sw = switch(
         "apply { std.egress_spec = 1; hdr.data.b = meta.set; }",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
-from p4switch.compiler.midend.values import EXPRS
 from p4switch.engine import cexpr
 from p4switch.engine.cexpr import C
 from p4switch.engine.value import low_bits
@@ -68,15 +67,13 @@ def calculation(algorithm: str, data: Value, call: ast.Call, to: Lowering) -> ir
     return new
 
 
-def _input(value: ir.Expr, to: Lowering) -> ir.Expr:
+def _input(value: ir.Expr, to: Lowering) -> ir.Input:
     """Return a value as a field or constant, the only inputs of calculations."""
     if isinstance(value, (ir.FieldRef, ir.Const)):
         return value
-    if not isinstance(value, ir.Param):
-        return to.copies.saved(value)
     place = to.temp(value.type)
     to.copies.assign(place, value)
-    assert isinstance(place, EXPRS)
+    assert isinstance(place, ir.FieldRef)
     return place
 
 
