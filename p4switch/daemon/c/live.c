@@ -77,6 +77,17 @@ static void log_depth(const live *l, live_port *port)
     log->entries[log->count - 1] = (struct live_depth){l->now, port->tm.bytes};
 }
 
+/* Runs egress for a packet to a port that does not exist, and drops what would leave. */
+static void pass_without_port(live *l, p4_packet *packet, uint32_t number)
+{
+    tm_pass(&l->tm, packet, l->now);
+    p4_frame *frame = p4_switch_transmit(l->sw, packet, ticks(l));
+    if (frame) {
+        count_drop(l, number, P4_DROP_NO_PORT);
+        live_frame_free(l, frame);
+    }
+}
+
 static void env_enqueue(void *ctx, p4_packet *packet)
 {
     live *l = ctx;
@@ -90,6 +101,10 @@ static void env_enqueue(void *ctx, p4_packet *packet)
         out = number < LIVE_MAX_PORTS ? l->ports[number] : NULL;
         lost = tm_admit(&l->tm, out ? &out->tm : NULL, out && !out->down, packet, l->now, &reason);
     } while (lost == packet && reason == P4_DROP_BUFFER && p4_switch_deflect(l->sw, &packet));
+    if (!out) {
+        pass_without_port(l, packet, number);
+        return;
+    }
     if (lost != packet)
         log_depth(l, out);
     for (p4_packet *next; lost; lost = next) {

@@ -51,6 +51,17 @@ static bool is_among(const p4_packet *packet, const p4_packet *list)
     return list;
 }
 
+/* Runs egress for a packet to a port that does not exist, and drops what would leave. */
+static void pass_without_port(net *n, node *at, p4_packet *packet, uint32_t number)
+{
+    tm_pass(&at->tm, packet, n->now);
+    p4_frame *frame = p4_switch_transmit(at->sw, packet, tm_ticks(&at->tm, n->now));
+    if (frame) {
+        net_count_drop(n, at, NULL, number, frame->tag, frame->wire_len, P4_DROP_NO_PORT);
+        pool_put(&n->pool, frame);
+    }
+}
+
 static void env_enqueue(void *ctx, p4_packet *packet)
 {
     node *at = ctx;
@@ -68,6 +79,10 @@ static void env_enqueue(void *ctx, p4_packet *packet)
         port = out ? net_port_of(out) : NULL;
         lost = tm_admit(&at->tm, out, port && port->up, packet, n->now, &reason);
     } while (UNLIKELY(lost == packet) && reason == P4_DROP_BUFFER && p4_switch_deflect(at->sw, &packet));
+    if (UNLIKELY(!out)) {
+        pass_without_port(n, at, packet, number);
+        return;
+    }
     if (UNLIKELY(n->recorder.tracing) && !is_among(packet, lost)) {
         uint32_t priority = tm_priority(packet);
         uint64_t depth = out->direct == packet ? 0 : out->queues[priority].bytes - packet->len;

@@ -228,6 +228,14 @@ static inline p4_packet *tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet
     return packet;
 }
 
+/* Readies a packet for egress without a queue, where its port does not exist. */
+static inline void tm_pass(const tm_switch *t, p4_packet *packet, uint64_t now)
+{
+    packet->enq_time = packet->deq_time = tm_ticks(t, now);
+    packet->enq_depth = packet->deq_depth = 0;
+    packet->enq_state = packet->deq_state = 0;
+}
+
 /* The packet to send next, or NULL. */
 p4_packet *tm_dequeue(tm_port *out, uint64_t now);
 /* Removes any packet, paused or not, for a link that went down; NULL: empty. */

@@ -667,12 +667,13 @@ def test_the_command_takes_it_with_a_source(tmp_path: Path) -> None:
         (0xFF010002, "$PORT_STAT is not supported; the statistics of the switch process have the counts of ports"),
         (
             0xFF050025,
-            "tm.queue.sched_cfg is not supported; all queues have strict priorities, and XOFF for advanced flow control",
+            "tm.queue.sched_cfg is not supported; "
+            "all queues have strict priorities, and XOFF for advanced flow control",
         ),
         (0xFF050001, "a table of the traffic manager is not supported; its settings are options of the switch"),
     ],
 )
 def test_tables_of_a_chip_that_are_not_here_are_named(client: Client, table_id: int, what: str) -> None:
     entry = PB.TableEntry(table_id=table_id)
-    for errors in (refused(client.write, "MODIFY", entry), refused(client.read, entry)):
-        assert errors == [(code_pb2.UNIMPLEMENTED, f"table {table_id:#x}: {what}")]
+    for told in (refused(client.write, "MODIFY", entry), refused(client.read, entry)):
+        assert told == [(code_pb2.UNIMPLEMENTED, f"table {table_id:#x}: {what}")]

@@ -121,6 +121,22 @@ def test_a_saved_program_is_traced_after_another_pipe_had_its_own(step: Compiled
     assert {event.packet for event in events} == {0}
 
 
+def test_packets_to_a_port_that_does_not_exist_run_egress(tmp_path: Path) -> None:
+    egress = "Register<bit<8>, bit<1>>(1) seen; apply { seen.write(0, 7); }"
+    program = tofino.write(tmp_path, INGRESS="apply { tm.ucast_egress_port = 9; }", EGRESS=egress)
+    process = SwitchProcess({}, address="127.0.0.1:0")
+    process.load_sources([program], arch="tna")
+    kind = PACKET_PATHS.find("tna.Switch").states["pktgen"].kind
+    app = {"enabled": 1, "trigger": 3, "timer_ns": 1000, "batches": 1, "packets": 1, "length": 100, "port": 68}
+    process.start()
+    try:
+        device = process.devices[0]
+        device.look(lambda state: state.switch.object_write("$pktgen", 0, objects.packed(kind, app)))
+        wait_until(lambda: device.look(lambda state: state.switch.register_read("Out.seen", 0)) == b"\x07", 20)
+    finally:
+        process.stop()
+
+
 def test_packets_of_timers_have_numbers_of_their_own(tmp_path: Path) -> None:
     """A trace distinguishes them from each other, and from the frame that came before them."""
     program = tofino.write(tmp_path, INGRESS="apply { tm.ucast_egress_port = 9; }")
