@@ -521,6 +521,9 @@ class ReactionPoint(Point):
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """Handle a control packet (opcodes 0xE0 to 0xFF).
 
+        The NIC then resumes the queue pair that received it if `may_send` has become true. A reaction
+        point that several queue pairs share calls `outlet.window_opened` for the others.
+
         Parameters
         ----------
         now_ns

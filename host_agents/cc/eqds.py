@@ -139,8 +139,8 @@ class Eqds(CreditReactionPoint):
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """Take the credit of a pull beyond the previous one."""
-        super().on_control(now_ns, opcode, frame, offset)
         if opcode != PULL.opcode:
+            super().on_control(now_ns, opcode, frame, offset)
             return
         pulled = _GRANTED.get(frame, offset)
         more = pulled - self._pulled_bytes
@@ -154,7 +154,6 @@ class Eqds(CreditReactionPoint):
         self._pulled_bytes = pulled
         if self._active:
             self.credit_bytes = min(self.credit_bytes + more, self._most_credit_bytes)
-            self.outlet.window_opened()
 
     def _stop_speculating(self, now_ns: int) -> None:
         if self.speculating:

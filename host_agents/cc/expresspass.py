@@ -132,7 +132,6 @@ class ExpressPass(ReactionPoint):
             self.credits_wasted += 1
         else:
             self._credits.append(_NUMBER.get(frame, offset))
-            self.outlet.window_opened()
 
     def data_headers(
         self, now_ns: int, headers: bytes, place: int, message_bytes: int, alone: bool, again: bool

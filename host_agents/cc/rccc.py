@@ -221,8 +221,8 @@ class Rccc(CreditReactionPoint):
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         """Take the credit of a pull beyond the previous one."""
-        super().on_control(now_ns, opcode, frame, offset)
         if opcode != PULL.opcode:
+            super().on_control(now_ns, opcode, frame, offset)
             return
         pulled = _GRANTED.get(frame, offset)
         more = pulled - self.pulled_quanta
@@ -240,7 +240,6 @@ class Rccc(CreditReactionPoint):
         self.pulled_quanta = pulled
         self.credit_bytes = min(self.credit_bytes + more * QUANTUM_BYTES, self.most_credit_bytes)
         self.look()
-        self.outlet.window_opened()
 
     def _stop_speculating(self) -> None:
         if self.speculating:
