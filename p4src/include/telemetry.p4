@@ -13,6 +13,9 @@
 #ifndef INT_MAX_HOPS
 #define INT_MAX_HOPS 8
 #endif
+#if INT_MAX_HOPS > MAX_COUNTED + 1
+#error INT_MAX_HOPS: expected at most 8 for TNA and T2NA, and 15 for v1model
+#endif
 
 const bit<16> INT_RECORD_BYTES = 8;
 
@@ -38,7 +41,6 @@ struct metadata_t {
 parser IntParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
                  inout standard_metadata_t standard_metadata) {
     RoceParser() roce;
-    COUNTER_UNIT(records_left)
 
     state start {
         roce.apply(packet, hdr, meta, standard_metadata);
@@ -58,21 +60,15 @@ parser IntParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         }
     }
 
-    state parse_int_record {
-        packet.extract(hdr.int_records.next);
-        COUNT_DOWN(records_left)
-        transition select(COUNTED(records_left)) {
-            COUNTED_TO_ZERO: accept;
-            default: parse_int_record;
-        }
-    }
+    EXTRACT_COUNTED(parse_int_record, hdr.int_records, hdr.int_shim.hop_count, records_left)
 }
 
 // A stage of egress.
 control Telemetry(inout headers_t hdr, inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
     bit<4>  rate_code = 0;
-    bit<12> own_id = 0;
+    bit<16> own_id = 0;
+    bit<16> shim = 0;  // hop_count and path_id
     bit<64> tick_scale = 0;
     bit<32> overhead_bytes = 0;
     bit<32> tx_bytes = 0;
@@ -88,11 +84,11 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
     // frame_overhead_bytes  bytes that the link charges beyond those of a frame (preamble, gap,
     //                       FCS); negative if headers are not charged
     action telemetry(bit<4> link_rate_code, bit<12> link_id, bit<32> tick_ns_q8,
-                     bit<16> frame_overhead_bytes) {
+                     bit<32> frame_overhead_bytes) {
         rate_code = link_rate_code;
-        own_id = link_id;
+        own_id = (bit<16>)link_id;
         tick_scale = (bit<64>)tick_ns_q8;
-        overhead_bytes = (bit<32>)(int<32>)(int<16>)frame_overhead_bytes;
+        overhead_bytes = frame_overhead_bytes;
     }
 
     action no_telemetry() {}
@@ -104,14 +100,28 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
         size = MAX_PORTS;
     }
 
+    // Each of these is an action of its own, because a chip has both fields of the shim in one
+    // word, and a stage does a single operation on it.
+    action copy_shim() {
+        shim = hdr.int_shim.hop_count ++ hdr.int_shim.path_id;
+    }
+
+    action add_link_to_path() {
+        shim = shim ^ own_id;
+    }
+
+    action count_hop() {
+        shim = shim + 0x1000;
+    }
+
     action append_record() {
         hdr.int_record.setValid();
         hdr.int_record.link_rate_code = rate_code;
         hdr.int_record.timestamp_ns =
             (bit<24>)TICKS_TO_NS(standard_metadata.egress_global_timestamp, tick_scale);
         hdr.int_record.queue_cells = (bit<16>)standard_metadata.deq_qdepth;
-        hdr.int_shim.hop_count = hdr.int_shim.hop_count + 1;
-        hdr.int_shim.path_id = hdr.int_shim.path_id ^ own_id;
+        hdr.int_shim.hop_count = shim[15:12];
+        hdr.int_shim.path_id = shim[11:0];
         hdr.ipv4.total_len = hdr.ipv4.total_len + INT_RECORD_BYTES;
         hdr.udp.length = hdr.udp.length + INT_RECORD_BYTES;
         hdr.udp.checksum = 0;  // none: the covered bytes have changed
@@ -120,6 +130,9 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
     apply {
         if (port_telemetry.apply().hit) {
             if (hdr.int_shim.isValid() && hdr.int_shim.hop_count < INT_MAX_HOPS) {
+                copy_shim();
+                add_link_to_path();
+                count_hop();
                 append_record();
                 if ((bit<19>)standard_metadata.deq_qdepth > 0xFFFF) {
                     hdr.int_record.queue_cells = 0xFFFF;

@@ -14,6 +14,7 @@ import topologies
 from control_plane import programs
 from control_plane.programs.base import SwitchView
 from host_agents.wire import WITH_INT
+from p4switch.compiler import compile_program
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import (
@@ -177,6 +178,22 @@ def test_a_rate_without_a_code_is_named() -> None:
         UserError, match=r"link rate 30 Gb/s has no code in the INT record; expected one of 1, 2\.5, 5, 10"
     ):
         programs.parameters("int", {}).entries(view)
+
+
+@pytest.mark.parametrize(("arch", "most"), [("v1model", 15), ("tna", 8), ("t2na", 8)])
+def test_the_number_of_hops_has_a_limit(arch: str, most: int) -> None:
+    """A shim counts to 15; a chip parses seven records at most."""
+    source = programs.program("int").source
+    compile_program(source, (), {"INT_MAX_HOPS": str(most)}, arch)
+    with pytest.raises(UserError, match="INT_MAX_HOPS: expected at most 8 for TNA and T2NA, and 15 for v1model"):
+        compile_program(source, (), {"INT_MAX_HOPS": str(most + 1)}, arch)
+
+
+def test_the_overhead_of_a_frame_has_the_width_of_the_sum() -> None:
+    """A chip's compiler does not extend a sign."""
+    actions = compile_program(programs.program("int").source, (), {}, "tna").p4info.actions
+    widths = {param.name: param.bitwidth for action in actions for param in action.params}
+    assert widths["frame_overhead_bytes"] == 32
 
 
 def test_dissection_agrees_with_the_layout() -> None:

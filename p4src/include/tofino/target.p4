@@ -54,16 +54,35 @@ void mark_to_drop(inout standard_metadata_t standard_metadata) {
 #define IS_MALFORMED (standard_metadata.malformed == 1)
 #define IS_SHORTER_THAN(length) (false)  // ingress does not have a packet's length
 
-// Down counter of a parser, from at most 15: the parser counter.
-#define COUNTER_FIELD(name)
-#define COUNTER_UNIT(name) ParserCounter() name;
-#define COUNT_FROM(name, value) name.set(value);
-#define COUNT_DOWN(name) name.decrement(1);
-#define COUNTED(name) name.is_zero()
-#define COUNTED_TO_ZERO true
+// Elements of a stack whose number, from 1 to MAX_COUNTED, is a field of the packet: a state for
+// each. A loop needs the parser counter, but a chip's compiler takes that to pad short packets. A
+// chip parses 160 bytes of a packet.
+#define MAX_COUNTED 7
+#define COUNTER_FIELD(left)
+#define COUNT_FROM(left, number)
+#define EXTRACT_ELEMENT(state_name, index, next_state, stack, number) \
+    state state_name {                                                \
+        packet.extract(stack.next);                                   \
+        transition select(number) {                                   \
+            index: accept;                                            \
+            default: next_state;                                      \
+        }                                                             \
+    }
+#define EXTRACT_COUNTED(first_state, stack, number, left)               \
+    EXTRACT_ELEMENT(first_state, 1, first_state##_2, stack, number)     \
+    EXTRACT_ELEMENT(first_state##_2, 2, first_state##_3, stack, number) \
+    EXTRACT_ELEMENT(first_state##_3, 3, first_state##_4, stack, number) \
+    EXTRACT_ELEMENT(first_state##_4, 4, first_state##_5, stack, number) \
+    EXTRACT_ELEMENT(first_state##_5, 5, first_state##_6, stack, number) \
+    EXTRACT_ELEMENT(first_state##_6, 6, first_state##_7, stack, number) \
+    state first_state##_7 {                                             \
+        packet.extract(stack.next);                                     \
+        transition accept;                                              \
+    }
 
-// How far a depth is above a limit; 0 if it is not. A chip's conditions compare with constants only,
-// and its compiler would put the difference into the condition if it were not a table's action.
+// How far a depth is above a limit; 0 if it is not. A chip's conditions compare with constants
+// only, and its compiler would put the difference into the condition if it were not a table's
+// action.
 control Excess(in depth_t depth, in depth_t limit, out depth_t excess) {
     action subtract() {
         excess = depth |-| limit;

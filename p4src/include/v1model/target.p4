@@ -19,13 +19,20 @@ typedef bit<19> depth_t;  // cells
 #define IS_MALFORMED (standard_metadata.parser_error != error.NoError)
 #define IS_SHORTER_THAN(length) ((length) > standard_metadata.packet_length)
 
-// Down counter of a parser, from at most 15: a field of its metadata.
-#define COUNTER_FIELD(name) bit<4> name;
-#define COUNTER_UNIT(name)
-#define COUNT_FROM(name, value) meta.name = value;
-#define COUNT_DOWN(name) meta.name = meta.name - 1;
-#define COUNTED(name) meta.name
-#define COUNTED_TO_ZERO 0
+// Elements of a stack whose number, from 1 to MAX_COUNTED, is a field of the packet: a loop that
+// counts down.
+#define MAX_COUNTED 14
+#define COUNTER_FIELD(left) bit<4> left;
+#define COUNT_FROM(left, number) meta.left = number;
+#define EXTRACT_COUNTED(first_state, stack, number, left) \
+    state first_state {                                   \
+        packet.extract(stack.next);                       \
+        meta.left = meta.left - 1;                        \
+        transition select(meta.left) {                    \
+            0: accept;                                    \
+            default: first_state;                         \
+        }                                                 \
+    }
 
 // How far a depth is above a limit; 0 if it is not.
 control Excess(in depth_t depth, in depth_t limit, out depth_t excess) {
