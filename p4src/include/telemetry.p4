@@ -70,9 +70,9 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
     bit<16> own_id = 0;
     bit<16> shim = 0;  // hop_count and path_id
     bit<64> tick_scale = 0;
-    bit<32> overhead_bytes = 0;
+    frame_bytes_t overhead_bytes = 0;
     bit<32> tx_bytes = 0;
-    bit<32> bytes;
+    frame_bytes_t bytes = 0;
 
     SentBytes() sent;
 
@@ -88,7 +88,7 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
         rate_code = link_rate_code;
         own_id = (bit<16>)link_id;
         tick_scale = (bit<64>)tick_ns_q8;
-        overhead_bytes = frame_overhead_bytes;
+        overhead_bytes = (frame_bytes_t)frame_overhead_bytes;
     }
 
     action no_telemetry() {}
@@ -100,8 +100,8 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
         size = MAX_PORTS;
     }
 
-    // Each of these is an action of its own, because a chip has both fields of the shim in one
-    // word, and a stage does a single operation on it.
+    // Each of these is an action of its own, because a stage of a chip does a single operation on a
+    // word, and both fields of the shim are in one word.
     action copy_shim() {
         shim = hdr.int_shim.hop_count ++ hdr.int_shim.path_id;
     }
@@ -112,6 +112,18 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
 
     action count_hop() {
         shim = shim + 0x1000;
+    }
+
+    action copy_length() {
+        bytes = (frame_bytes_t)hdr.ipv4.total_len;
+    }
+
+    action add_ethernet() {
+        bytes = bytes + (frame_bytes_t)ETHERNET_BYTES;
+    }
+
+    action add_overhead() {
+        bytes = bytes + overhead_bytes;
     }
 
     action append_record() {
@@ -138,7 +150,9 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
                     hdr.int_record.queue_cells = 0xFFFF;
                 }
             }
-            bytes = (bit<32>)hdr.ipv4.total_len + (bit<32>)ETHERNET_BYTES + overhead_bytes;
+            copy_length();
+            add_ethernet();
+            add_overhead();
             AT_LEAST(bytes, FLIT_BYTES)
             sent.apply(standard_metadata.egress_port, bytes, tx_bytes);
             if (hdr.int_record.isValid()) {

@@ -12,6 +12,7 @@
 
 typedef bit<9> counter_index_t;
 typedef bit<32> depth_t;  // cells; a container's width, in which a chip can compare
+typedef bit<16> frame_bytes_t;  // bytes of a frame on a link, as wide as the length in IPv4
 
 @noWarn("unused") const bit<16> FCS_BYTES = 4;  // which a chip counts as the packet's
 
@@ -43,7 +44,7 @@ void mark_to_drop(inout standard_metadata_t standard_metadata) {
     Hash<bit<16>>(HashAlgorithm_t.CRC16) name##_hash;    \
     ActionProfile(4096) name##_members;                  \
     ActionSelector(name##_members, name##_hash, SelectorMode_t.FAIR, 512, 1024) name
-#define AT_LEAST(value, low) value = max(value, low);
+#define AT_LEAST(value, low) value = max(value, (frame_bytes_t)low);
 #define TICKS_TO_NS(ticks, ns_q8) ((bit<64>)(ticks))
 
 // The parser's checks of an IPv4 header. Ingress checks its version and length.
@@ -191,13 +192,13 @@ control RedLottery(in bit<9> port, in bit<19> depth, in depth_t above_kmin, in b
 }
 
 // Bytes that a port has sent before this packet, to which it adds its own.
-control SentBytes(in bit<9> port, in bit<32> bytes, out bit<32> before) {
+control SentBytes(in bit<9> port, in frame_bytes_t bytes, out bit<32> before) {
     Register<bit<32>, bit<9>>(512) tx_bytes_of_port;
 
     RegisterAction<bit<32>, bit<9>, bit<32>>(tx_bytes_of_port) add = {
         void apply(inout bit<32> sent, out bit<32> result) {
             result = sent;
-            sent = sent + bytes;
+            sent = sent + (bit<32>)bytes;
         }
     };
 

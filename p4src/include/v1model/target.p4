@@ -6,6 +6,7 @@
 
 typedef bit<32> counter_index_t;
 typedef bit<19> depth_t;  // cells
+typedef bit<32> frame_bytes_t;  // bytes that a frame takes on a link
 
 #define PACKET_COUNTER(size) counter(size, CounterType.packets)
 #define PORT_SELECTOR(name) action_selector(HashAlgorithm.crc16, 4096, 16) name
@@ -107,7 +108,7 @@ control RedLottery(in bit<9> port, in bit<19> depth, in depth_t above_kmin, in b
 }
 
 // Bytes that a port has sent before this packet, to which it adds its own.
-control SentBytes(in bit<9> port, in bit<32> bytes, out bit<32> before) {
+control SentBytes(in bit<9> port, in frame_bytes_t bytes, out bit<32> before) {
     register<bit<32>>(512) tx_bytes_of_port;
 
     apply {

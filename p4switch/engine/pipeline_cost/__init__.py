@@ -274,7 +274,7 @@ def _program(switch: "Switch", program: ir.Program) -> None:
         red = [n.to_bytes(size, "big") for n, size in ((100, 3), (400, 3), (3000, 4))]
         switch.table_set_default(tables["ecn_threshold"], ("action", actions["red"], red))
     if "port_telemetry" in tables:
-        telemetry = [b"\1", b"\0\1", (256).to_bytes(4, "big"), b"\0\0"]
+        telemetry = [b"\1", b"\0\1", (256).to_bytes(4, "big"), bytes(4)]
         for port in range(1, 5):
             target = ("action", actions["telemetry"], telemetry)
             switch.table_add(tables["port_telemetry"], [(port.to_bytes(2, "big"), b"")], 0, target)
