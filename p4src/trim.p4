@@ -64,14 +64,14 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
                  inout standard_metadata_t standard_metadata) {
     ADMISSION_UNIT(admission)
     ADMISSION_UNIT(trimmed_admission)
-    Excess() over_size;
+    LengthExcess() over_size;
 
-    bit<32> packet_bytes = 0;
+    length_t packet_bytes = 0;
     bit<32> limit = 0;
     bit<32> spread = 0;
     bit<32> trim_limit = 0;
     bit<16> trim_size = 0;
-    depth_t cut_off = 0;  // bytes of the packet beyond trim_size
+    length_t cut_off = 0;  // bytes of the packet beyond trim_size
     bit<6>  dscp_of_trimmed = 0;
     bit<3>  priority_of_trimmed = 0;
     bit<48> drain_time = 0;
@@ -122,12 +122,11 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
         meta.trimmed = 1;
         make_trimmed(hdr, dscp_of_trimmed);
         standard_metadata.priority = priority_of_trimmed;
-        trimmed.count((counter_index_t)standard_metadata.egress_spec);
     }
 
     action shorten() {
         TRUNCATE(trim_size)
-        packet_bytes = (bit<32>)trim_size;
+        packet_bytes = (length_t)trim_size;
         set_length(hdr, trim_size);
     }
 
@@ -138,7 +137,8 @@ control Trimming(inout headers_t hdr, inout metadata_t meta,
                             admitted);
             if (!admitted && may_trim && IS_DATA) {
                 mark_trimmed();
-                over_size.apply((depth_t)packet_bytes, (depth_t)trim_size, cut_off);
+                trimmed.count((counter_index_t)standard_metadata.egress_spec);
+                over_size.apply(packet_bytes, (length_t)trim_size, cut_off);
                 if (cut_off != 0) {
                     shorten();
                 }

@@ -13,13 +13,14 @@
 #error trim.p4: expected T2NA, because TNA does not show its queues to ingress
 #endif
 
+typedef bit<16> length_t;  // of a packet, as wide as a header's field, since both share containers
 typedef bit<13> queue_index_t;  // pipe, and the queue's number in its pipe
 
 const bit<32> QUEUES = 8192;
 
 #define QUEUE_LIMIT queue_limit_cells
 #define QUEUED(name) name##_cells
-#define PACKET_BYTES ((bit<32>)(hdr.ipv4.total_len + ETHERNET_BYTES))
+#define PACKET_BYTES (hdr.ipv4.total_len + ETHERNET_BYTES)
 #define TRUNCATE(packet_bytes) standard_metadata.cut_bytes = (packet_bytes) + FCS_BYTES;
 #define ADMISSION_UNIT(name) Admission(name##_depths) name;
 
@@ -47,10 +48,28 @@ control QueueDepths(in ghost_intrinsic_metadata_t queue) {
 
 #define GHOST QueueDepths
 
+// How far a packet is longer than a limit; 0 if it is not (as Excess of include/tofino/target.p4).
+control LengthExcess(in length_t packet_bytes, in length_t limit_bytes,
+                     out length_t excess_bytes) {
+    action subtract() {
+        excess_bytes = packet_bytes |-| limit_bytes;
+    }
+
+    @hidden
+    table difference {
+        actions = { subtract; }
+        const default_action = subtract();
+    }
+
+    apply {
+        difference.apply();
+    }
+}
+
 // Whether a queue has room. `spread` is a mask: each packet leaves a random number of cells free
 // whose bits are in it (include/v1model/trimming.p4 says why).
 @noWarn("unused")  // what the packet holds, and when the queue was served last
-control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> limit,
+control Admission(inout metadata_t meta, in length_t packet_bytes, in bit<32> limit,
                   in bit<32> spread, in bit<48> drain_ticks,
                   in standard_metadata_t standard_metadata, out bool admitted)(
                   Register<bit<32>, queue_index_t> depths) {

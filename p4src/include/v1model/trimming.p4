@@ -10,11 +10,21 @@
 #define KEEP_DEPARTURES
 #include "../queue_bytes.p4"
 
+typedef bit<32> length_t;  // of a packet
+
 #define QUEUE_LIMIT queue_limit
 #define QUEUED(name) name##_bytes
 #define PACKET_BYTES standard_metadata.packet_length
 #define TRUNCATE(packet_bytes) truncate((bit<32>)(packet_bytes));
 #define ADMISSION_UNIT(name) Admission() name;
+
+// How far a packet is longer than a limit; 0 if it is not.
+control LengthExcess(in length_t packet_bytes, in length_t limit_bytes,
+                     out length_t excess_bytes) {
+    apply {
+        excess_bytes = packet_bytes |-| limit_bytes;
+    }
+}
 
 // Count a packet in, if there is room (include/queue_bytes.p4 has the counts).
 //
@@ -27,7 +37,7 @@
 // Without it, the same flow would always get the space that a departure has
 // freed. NDP's switch trims the newest packet or the last one in the queue; a program reaches only
 // the newest, a traffic manager that trims (traffic_manager_trims) both.
-control Admission(inout metadata_t meta, in bit<32> packet_bytes, in bit<32> limit_bytes,
+control Admission(inout metadata_t meta, in length_t packet_bytes, in bit<32> limit_bytes,
                   in bit<32> spread_bytes, in bit<48> drain_ticks,
                   in standard_metadata_t standard_metadata, out bool admitted) {
     bit<32> held_bytes;
