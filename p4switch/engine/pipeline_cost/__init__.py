@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from p4switch import engine, ir, native
+from p4switch.compiler import types
 
 if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
@@ -270,11 +271,15 @@ def _program(switch: "Switch", program: ir.Program) -> None:
     for dscp in range(64):
         priority = ("action", actions["set_priority"], [bytes([dscp // 8])])
         switch.table_add(tables["dscp_to_priority"], [(bytes([dscp]), b"")], 0, priority)
+
+    def call(name: str, *values: int) -> tuple[str, str, list[bytes]]:
+        (action,) = (one for one in program.actions if one.name == actions[name])
+        sizes = [((types.width_of(kind) or 0) + 7) // 8 for _, kind in action.params]
+        return "action", action.name, [n.to_bytes(size, "big") for n, size in zip(values, sizes, strict=True)]
+
     if "ecn_threshold" in tables:
-        red = [n.to_bytes(size, "big") for n, size in ((100, 3), (400, 3), (3000, 4))]
-        switch.table_set_default(tables["ecn_threshold"], ("action", actions["red"], red))
+        switch.table_set_default(tables["ecn_threshold"], call("red", 100, 400, 3000))
     if "port_telemetry" in tables:
-        telemetry = [b"\1", b"\0\1", (256).to_bytes(4, "big"), bytes(4)]
         for port in range(1, 5):
-            target = ("action", actions["telemetry"], telemetry)
+            target = call("telemetry", 1, 1, 256, 0)
             switch.table_add(tables["port_telemetry"], [(port.to_bytes(2, "big"), b"")], 0, target)
