@@ -54,7 +54,11 @@ class Schema:
         self.pipe = _pipe(lowered)
         declared = lowered.source.declarations
         self._outside = {
-            control_name(d.name, d.annotations, "") for d in declared if isinstance(d, ast.Instantiation)
+            control_name(d.name, d.annotations, "")
+            for d in declared
+            if isinstance(d, ast.Instantiation)
+            and isinstance(d.type_expr, ast.NamedTypeExpr)
+            and d.type_expr.name in ("Counter", "Meter")
         }
         self.tables: list[Table] = []
         self.learn_filters: list[Json] = []
@@ -94,7 +98,7 @@ class Schema:
     # Names and ids
 
     def name(self, own: str) -> str:
-        """Return the name of an object that its pipeline calls `own`; one outside of all blocks has no pipeline."""
+        """Return the name of the object `own` of a pipeline; counters and meters outside of all blocks have no pipeline."""
         return own if own in self._outside else f"{self.pipe}.{own}"
 
     def id(self, byte: int, own: str) -> int:
