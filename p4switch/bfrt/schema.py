@@ -98,7 +98,7 @@ class Schema:
     # Names and ids
 
     def name(self, own: str) -> str:
-        """Return the name of the object `own` of a pipeline; counters and meters outside of all blocks have no pipeline."""
+        """Return the name of the object `own`; counters and meters outside of all blocks have no pipeline in theirs."""
         return own if own in self._outside else f"{self.pipe}.{own}"
 
     def id(self, byte: int, own: str) -> int:
