@@ -24,9 +24,6 @@ class CompositeReactionPoint(ReactionPoint):
         self.own_rate_bps = path.line_rate_bps
         self.own_window_bytes = UNLIMITED
         self.parts = vec[ReactionPoint](parts)  # a list would check the type of each item whenever it is read
-        # Most parts do not react to sent packets, and those that do are called for every packet.
-        reacting = [part for part in parts if type(part).on_sent is not ReactionPoint.on_sent]
-        self._parts_hearing_sent = vec[ReactionPoint](reacting)
         self._trimmed: Trimmed | None = None  # trimmed packet that is passed to the parts
         for part in parts:
             if part.shapes_data:
@@ -87,9 +84,9 @@ class CompositeReactionPoint(ReactionPoint):
         self.follow()
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        if len(self._parts_hearing_sent) == 0:
+        if len(self.parts) == 0:
             return
-        for part in self._parts_hearing_sent:
+        for part in self.parts:
             part.on_sent(now_ns, wire_bytes)
         self.follow()
 
