@@ -2,7 +2,8 @@
 
 import gc
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from host_agents.cc.sperc import CONTROL
 from host_agents.errors import HostError
 from host_agents.lb.base import LoadBalancer
 from host_agents.limiter import RateLimiter
+from host_agents.nic import Nic
+from host_agents.qp import QueuePair
 from host_agents.receiver import Receiver
 from host_agents.registry import resolve
 from host_agents.sender import Sender
@@ -31,6 +34,24 @@ def alive(*kinds: type) -> list[int]:
     """
     of_type = Counter(map(type, gc.get_objects()))
     return [sum(count for one, count in of_type.items() if issubclass(one, kind)) for kind in kinds]
+
+
+@contextmanager
+def without_garbage_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def many_that_send(a: Nic, b: Nic, size_bytes: int) -> list[QueuePair]:
+    """Return many queue pairs from one NIC to the other, each with a message."""
+    opened = [connect(a, b, number)[0] for number in range(1, MANY + 1)]
+    for qa in opened:
+        qa.post(size_bytes)
+    return opened
 
 
 class TestHalves:
@@ -76,20 +97,14 @@ class TestHalves:
         """Nothing of it stays for the garbage collector, which looks rarely during a run."""
         kinds = (Sender, RateLimiter, ReactionPoint, LoadBalancer)
         a, b = pair(protocol, reliability=reliability)
-        gc.collect()
-        gc.disable()
-        try:
+        with without_garbage_collector():
             before = alive(*kinds)
-            opened = [connect(a, b, number)[0] for number in range(1, MANY + 1)]
-            for qa in opened:
-                qa.post(50_000)
+            opened = many_that_send(a, b, 50_000)
             Wire(a, b).run(20_000_000)
             assert all(qa.stats.bytes_acked == 50_000 for qa in opened)
             for qa in opened:
                 qa.retire()
             assert alive(*kinds) == before
-        finally:
-            gc.enable()
 
     @pytest.mark.parametrize("protocol", ["accurate", "sperc", "sperc+1rc+weights"])
     def test_an_end_whose_protocol_has_packets_retires_too(self, protocol: str) -> None:
@@ -104,20 +119,14 @@ class TestHalves:
                 answers.append(frame)
             return frame
 
-        gc.collect()
-        gc.disable()
-        try:
+        with without_garbage_collector():
             before = alive(*kinds)
-            opened = [connect(a, b, number)[0] for number in range(1, MANY + 1)]
-            for qa in opened:
-                qa.post(300_000)
+            opened = many_that_send(a, b, 300_000)
             Wire(a, b, hook=keep).run(20_000_000)
             assert all(qa.retire() for qa in opened)
             assert alive(*kinds) == before
             a.receive(21_000_000, answers[-1])
             assert alive(*kinds) == before
-        finally:
-            gc.enable()
         assert a.next_wakeup_ns() >= NEVER
         assert a.stats.malformed == 0
 
