@@ -53,6 +53,8 @@ class ExternType(Extern):
     """Name in `P4Ids.Prefix` of the objects that the control plane sees; empty: it sees none."""
     bfrt: ClassVar[int] = 0
     """Highest byte of the objects' ids in `bf-rt.json`; 0: they are not in it."""
+    bfrt_of_blocks: ClassVar[bool] = False
+    """True if names in `bf-rt.json` have the pipeline in front only because of the blocks that contain the objects."""
 
     def algorithm(self, extern: ExternObject) -> str:
         """Return the hash of an action selector, by its name in BMv2; empty for other objects."""

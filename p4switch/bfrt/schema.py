@@ -52,13 +52,10 @@ class Schema:
         self.lowered = lowered
         self.facts = lowered.source.facts
         self.pipe = _pipe(lowered)
-        declared = lowered.source.declarations
-        self._outside = {
-            control_name(d.name, d.annotations, "")
-            for d in declared
-            if isinstance(d, ast.Instantiation)
-            and isinstance(d.type_expr, ast.NamedTypeExpr)
-            and d.type_expr.name in ("Counter", "Meter")
+        self._without_pipe = {
+            extern.path
+            for extern, kind in self._objects()
+            if kind.bfrt_of_blocks and extern.node in lowered.source.declarations
         }
         self.tables: list[Table] = []
         self.learn_filters: list[Json] = []
@@ -98,8 +95,8 @@ class Schema:
     # Names and ids
 
     def name(self, own: str) -> str:
-        """Return the name of the object `own`; counters and meters outside of all blocks have no pipeline in theirs."""
-        return own if own in self._outside else f"{self.pipe}.{own}"
+        """Return the name of the object `own`, with the pipeline in front unless its type is `bfrt_of_blocks`."""
+        return own if own in self._without_pipe else f"{self.pipe}.{own}"
 
     def id(self, byte: int, own: str) -> int:
         """Return the id of the object `own` of kind `byte`."""

@@ -74,6 +74,7 @@ class Counter(ExternType):
     stateful = True
     p4info = "COUNTER"
     bfrt = 0x83
+    bfrt_of_blocks = True
 
     @property
     def methods(self) -> Mapping[str, Method]:

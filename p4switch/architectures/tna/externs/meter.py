@@ -67,6 +67,7 @@ class Meter(ExternType):
     stateful = True
     p4info = "METER"
     bfrt = 0x85
+    bfrt_of_blocks = True
 
     @property
     def methods(self) -> Mapping[str, Method]:
