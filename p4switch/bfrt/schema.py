@@ -199,8 +199,8 @@ class Schema:
         return calls
 
     def calls(self, extern: ExternObject) -> list[ast.Call]:
-        """Return the calls of an object's methods in the source."""
-        return self._calls.get(extern.node, [])
+        """Return the calls of an object's methods, each as often as there is one once all blocks are inlined."""
+        return self._calls.get(extern.node, []) * (1 if extern.block is None else extern.block.applied)
 
     # Tables of the program
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from p4switch import ir
 from p4switch.compiler import ast, types
-from p4switch.compiler.facts import Binding, CallKind, Facts
+from p4switch.compiler.facts import CallKind, Facts
 from p4switch.compiler.midend.values import Frame, Ignored, Value
 from p4switch.compiler.walk import walk
 
@@ -20,6 +20,7 @@ class Block:
     """An instance of a parser or control. `path` is its control-plane name.
 
     A `shared` block has tables and is applied in several places, so that its parameters and locals need fixed storage.
+    `applications` are in the text of `parent`; the package applies a block without a parent.
     """
 
     decl: ast.ParserDecl | ast.ControlDecl
@@ -30,6 +31,12 @@ class Block:
     shared: bool = False
     externs: list[ExternObject] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
+    applications: list[ast.Call] = field(default_factory=list)
+
+    @property
+    def applied(self) -> int:
+        """How often the block is applied once all blocks are inlined."""
+        return 1 if self.parent is None else len(self.applications) * self.parent.applied
 
     @property
     def outermost(self) -> Block:
@@ -82,6 +89,21 @@ def control_name(name: str, annotations: list[ast.Annotation], prefix: str) -> s
 def local_name(decl: ast.Declaration) -> str:
     """Return the control-plane name of a parameter or field."""
     return next((a.string for a in decl.annotations if a.name == "name" and a.string), decl.name)
+
+
+def passed(node: ast.Expr, block: Block | None, facts: Facts) -> tuple[ast.Expr, Block | None]:
+    """Return the argument if `node`, in the text of `block`, is a parameter of a block that is applied in one place.
+
+    The second result is the block in whose text the first one is. Other expressions are returned as they are.
+    """
+    while isinstance(node, ast.Name) and block is not None and len(block.applications) == 1:
+        binding = facts.bindings[block.applications[0]]
+        decl = facts.decls[node]
+        given = next((b for p, b in zip(binding.params, binding.bound, strict=True) if p is decl), None)
+        if given is None:
+            break
+        node, block = given, block.parent
+    return node, block
 
 
 def has_tables(decl: ast.Declaration, facts: Facts) -> bool:
@@ -216,8 +238,10 @@ class Elaboration:
                 if isinstance(local, ast.Instantiation):
                     value = self._instantiate(local, path, block)
                     frame.values[local] = value
-                    if isinstance(value, Block) and applied.get(local, 0) > 1:
-                        _share(value, self.facts)
+                    if isinstance(value, Block):
+                        value.applications = applied.get(local, [])
+                        if len(value.applications) > 1:
+                            _share(value, self.facts)
                 elif isinstance(local, ast.ConstDecl):
                     frame.values[local] = self.low.expressions.expr(local.init)
         self._making.discard(decl)
@@ -231,12 +255,13 @@ def _share(block: Block, facts: Facts) -> None:
             _share(inner, facts)
 
 
-def _applications(decl: ast.ParserDecl | ast.ControlDecl, facts: Facts) -> dict[ast.Declaration, int]:
-    """Return how often each local instance is applied in the text of `decl`."""
-    counts: dict[ast.Declaration, int] = {}
+def _applications(decl: ast.ParserDecl | ast.ControlDecl, facts: Facts) -> dict[ast.Declaration, list[ast.Call]]:
+    """Return the applications of each local instance in the text of `decl`."""
+    calls: dict[ast.Declaration, list[ast.Call]] = {}
     for node in walk(decl, facts):
-        called = facts.bindings[node] if isinstance(node, ast.Call) else Binding()
+        if not isinstance(node, ast.Call):
+            continue
+        called = facts.bindings[node]
         if called.kind in (CallKind.CONTROL_APPLY, CallKind.PARSER_APPLY) and isinstance(called.receiver, ast.Name):
-            instance = facts.decls[called.receiver]
-            counts[instance] = counts.get(instance, 0) + 1
-    return counts
+            calls.setdefault(facts.decls[called.receiver], []).append(node)
+    return calls

@@ -11,7 +11,7 @@ from p4switch import ir
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import CompileError
 from p4switch.compiler.facts import Facts
-from p4switch.compiler.midend.elaborate import Block, ExternObject, control_name, local_name
+from p4switch.compiler.midend.elaborate import Block, ExternObject, control_name, local_name, passed
 from p4switch.compiler.midend.jumps import Jumps
 from p4switch.compiler.midend.limits import MAX_SIZE
 from p4switch.compiler.midend.storage import scalar_type
@@ -58,29 +58,33 @@ class ActionObject:
     direct: list[ExternObject] = field(default_factory=list)  # properties that its tables need
 
 
-def key_text(node: ast.Expr, facts: Facts) -> str | None:
-    """Return the name of a table key without `@name`: its expression as text, if that is simple enough."""
+def key_text(node: ast.Expr, facts: Facts, block: Block | None = None) -> str | None:
+    """Return the name of a table key without `@name`: its expression as text, if that is simple enough.
+
+    With `block`, in whose text `node` is, parameters are replaced by the arguments that are `passed`.
+    """
+    node, block = passed(node, block, facts)
     if isinstance(node, ast.Name):
         return node.name
     if isinstance(node, ast.Member):
-        base = key_text(node.base, facts)
+        base = key_text(node.base, facts, block)
         name = local_name(facts.fields[node].decl) if node in facts.fields else node.name
         return name[1:] if name.startswith(".") else base and f"{base}.{name}"
     if isinstance(node, ast.Index):
-        base, index = key_text(node.base, facts), key_text(node.index, facts)
+        base, index = key_text(node.base, facts, block), key_text(node.index, facts, block)
         return base and index and f"{base}[{index}]"
     if isinstance(node, ast.Slice):
-        base, high, low = key_text(node.base, facts), key_text(node.high, facts), key_text(node.low, facts)
+        base, high, low = (key_text(part, facts, block) for part in (node.base, node.high, node.low))
         return base and high and low and f"{base}[{high}:{low}]"
     if isinstance(node, ast.Call) and facts.bindings[node].method == "isValid":
         receiver = facts.bindings[node].receiver
-        base = None if receiver is None else key_text(receiver, facts)
+        base = None if receiver is None else key_text(receiver, facts, block)
         return base and f"{base}.$valid$"
     if isinstance(node, ast.Binary) and node.op == "&":
-        left, right = key_text(node.left, facts), key_text(node.right, facts)
+        left, right = key_text(node.left, facts, block), key_text(node.right, facts, block)
         return left and right and f"{left} & {right}"
     if isinstance(node, ast.Cast) and node.implicit:
-        return key_text(node.operand, facts)
+        return key_text(node.operand, facts, block)
     if isinstance(node, ast.IntLiteral):
         return hex(node.value) if node.base == 16 else str(node.value)
     return None

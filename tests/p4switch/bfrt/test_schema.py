@@ -162,6 +162,33 @@ def test_a_hash_has_the_fields_of_its_call(schema: dict[str, Any]) -> None:
     assert of(schema, "SwitchIngress.mix.algorithm")["id"] >> 24 == 0x97
 
 
+@pytest.mark.parametrize(
+    ("applied", "keys"),
+    [
+        ("outer.apply(hdr.h, hdr.wide.a);", ["hdr.h.kind", "hdr.wide.a[7:0]"]),
+        ("outer.apply(hdr.h, hdr.wide.a + 1);", ["hdr.h.kind", "wide[7:0]"]),
+        ("outer.apply(hdr.h, hdr.wide.a); outer.apply(hdr.h, hdr.wide.b);", None),
+        ("", None),
+    ],
+    ids=["arguments", "calculated", "twice", "never"],
+)
+def test_a_hash_in_a_called_control_has_the_fields_that_are_passed(
+    tmp_path: Path, applied: str, keys: list[str] | None
+) -> None:
+    path = write(tmp_path, INGRESS=f"Outer() outer; apply {{ {applied} tm.ucast_egress_port = 2; }}")
+    called = """control Inner(in bit<8> kind, in bit<32> wide) {
+        Hash<bit<16>>(HashAlgorithm_t.CRC16) mix;
+        bit<16> mixed;
+        apply { mixed = mix.get({ kind, wide[7:0] }); }
+    }
+    control Outer(in h_t header_of, in bit<32> wide) { Inner() inner; apply { inner.apply(header_of.kind, wide); } }
+    """
+    path.write_text(path.read_text().replace("control In(", f"{called}control In("))
+    tables = {t["name"]: t for t in compile_program(path, arch="tna").bf_rt["tables"]}
+    compute = tables.get("pipe.In.outer.inner.mix.compute")
+    assert (compute and names(compute["key"])) == keys
+
+
 def test_port_metadata_has_the_fields_that_the_parser_unpacks(tmp_path: Path) -> None:
     parser = """state start {
         packet.extract(intrinsic); port_t found = port_metadata_unpack<port_t>(packet); meta.seen = found.first;

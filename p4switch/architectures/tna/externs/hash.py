@@ -17,7 +17,7 @@ from p4switch.bfrt.fields import Id, annotation, data_field, in_bytes, parameter
 from p4switch.bits.checksums import INTERNET_CHECKSUM, crc_name, crc_of
 from p4switch.compiler import ast, types
 from p4switch.compiler.midend import fold
-from p4switch.compiler.midend.elaborate import ExternObject
+from p4switch.compiler.midend.elaborate import ExternObject, passed
 from p4switch.compiler.midend.tables import key_text
 from p4switch.compiler.midend.values import ListValue
 from p4switch.engine import cexpr
@@ -224,7 +224,7 @@ class Hash(ExternType):
         calls = schema.calls(extern)
         if len(calls) != 1:
             return
-        fields = _fields(calls[0], schema.facts)
+        fields = _fields(calls[0], extern, schema.facts)
         like = schema.id(self.bfrt, extern.path)
         algorithm = schema.table(_ALGORITHM, extern, "DynHashAlgorithm", 1, name=f"{extern.path}.algorithm", like=like)
         configure = schema.table(_CONFIGURE, extern, "DynHashConfigure", 1, name=f"{extern.path}.configure", like=like)
@@ -270,7 +270,7 @@ def _symmetric(extern: ExternObject, fields: list[ir.Expr], call: ast.Call, to: 
     Raises CompileError for a pair that is not of two whole fields of the same width, and without a CRC.
     """
     parts, used = list(fields), set[int]()
-    places = {name: place for place, (name, _, _) in enumerate(_fields(call, to.facts))}
+    places = {name: place for place, (name, _, _) in enumerate(_fields(call, extern, to.facts))}
     for note in extern.annotations:
         if note.name != "symmetric":
             continue
@@ -295,8 +295,11 @@ def _symmetric(extern: ExternObject, fields: list[ir.Expr], call: ast.Call, to: 
     return parts
 
 
-def _fields(call: ast.Call, facts: Facts) -> list[tuple[str, int, bool]]:
-    """Return the hashed fields in order: names, widths in bits, and whether each is constant."""
+def _fields(call: ast.Call, extern: ExternObject, facts: Facts) -> list[tuple[str, int, bool]]:
+    """Return the hashed fields in order: names, widths in bits, and whether each is constant.
+
+    Parameters of the controls around the hash have the names of their arguments.
+    """
     given = facts.bindings[call].bound[0]
     items: list[ast.Expr] = []
     if isinstance(given, ast.ListExpr):
@@ -306,9 +309,10 @@ def _fields(call: ast.Call, facts: Facts) -> list[tuple[str, int, bool]]:
     fields: list[tuple[str, int, bool]] = []
     for item in (part for each in items for part in _parts(each)):
         width = types.width_of(types.strip_newtype(facts.types[item])) or 0
-        literal = _literal(item, facts)
+        argument, block = passed(item, extern.block, facts)
+        literal = _literal(argument, facts)
         if literal is None:
-            fields.append((key_text(item, facts) or "", width, False))
+            fields.append((key_text(argument, facts, block) or key_text(item, facts) or "", width, False))
         else:
             digits = hex(literal.value) if literal.base == 16 else str(literal.value)
             fields.append((f"{width}w{digits}", width, True))
