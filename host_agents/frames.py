@@ -11,8 +11,6 @@ from host_agents.lb.base import FIRST_ENTROPY
 from host_agents.lengths import MOST_BLOCKS, ROCE, SACK_OPTION_BYTES, Lengths
 from host_agents.template import ack_frame, counter_frame, cumulative_frame, sack_frame
 
-_LOW_BITS: Final = 0x7FFFFFFFFFFFFFFF  # all 64 but the sign
-
 _NO_SHORT: Final = -(1 << 16)
 
 
@@ -228,7 +226,7 @@ class Frames:
 
 def _blocks(psn: int, first_missing_psn: int, map_psn: int, early: i64) -> int:
     """Return the number of blocks of TCP's SACK for early packets: the map's runs, and a packet outside it."""
-    ends: i64 = early & ~((early >> 1) & _LOW_BITS) & _LOW_BITS
+    ends: i64 = early & ~(early >> 1)  # without the top bit, which the shift repeats
     blocks = 1 if early < 0 else 0
     while ends != 0:
         ends &= ends - 1

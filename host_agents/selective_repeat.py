@@ -54,9 +54,7 @@ _NUMBER: Final = 0
 _INDEX: Final = 1
 _FEWEST_SENDS: Final = 16
 _NONE: Final = -1
-# All 64 bits of a map, and all except the sign.
-_ALL_BITS: Final = -1
-_LOW_BITS: Final = 0x7FFFFFFFFFFFFFFF
+_WORD: Final = 0xFFFFFFFF
 
 
 class SelectiveRepeatSender(Sender):
@@ -188,23 +186,8 @@ class SelectiveRepeatSender(Sender):
         acked_bytes = 0
         if number >= self.unacked and number != first_missing:
             acked_bytes += self._mark(now_ns, number)
-        known: i64 = 0
-        ahead: i64 = map_from - self._mapped_from
-        if 0 <= ahead < SACK_BITS:
-            known = (self._mapped >> ahead) & (_ALL_BITS if ahead == 0 else _LOW_BITS >> (ahead - 1))
-        news = early & ~known
-        named = map_from
-        bit: i64 = 1
-        while news != 0 and named < self.fresh:
-            if news & 1 != 0:
-                known |= bit
-                if named >= self.unacked:
-                    acked_bytes += self._mark(now_ns, named)
-            news = (news >> 1) & _LOW_BITS
-            bit <<= 1
-            named += 1
-        self._mapped = known
-        self._mapped_from = map_from
+        if early != 0:
+            acked_bytes += self._mark_mapped(now_ns, number, map_from, early)
         acked_bytes += super().on_ack(now_ns, first_missing - 1)
         self._detect_loss(now_ns)
         self._watch_time(now_ns)
@@ -358,6 +341,50 @@ class SelectiveRepeatSender(Sender):
         self.early += 1
         return self._settle(now_ns, number)
 
+    def _mark_mapped(self, now_ns: int, number: int, map_from: int, early: i64) -> int:
+        """Mark the packets in a map except `number`, which is marked already; return their new wire bytes."""
+        ones: i64 = -1
+        one: i64 = 1
+        sent: i64 = self.fresh - map_from
+        if sent <= 0:
+            return 0  # it names packets that were never sent, so it is forged
+        if sent < SACK_BITS:
+            early &= ~(ones << sent)
+        ahead: i64 = map_from - self._mapped_from
+        known: i64 = 0
+        if 0 <= ahead < SACK_BITS:
+            known = self._mapped >> ahead
+            if ahead > 0:
+                known &= ~(ones << (SACK_BITS - ahead))
+        elif -SACK_BITS < ahead < 0:
+            known = self._mapped << -ahead
+        place: i64 = number - map_from
+        if 0 <= place < SACK_BITS and place < sent:
+            known |= one << place
+        news = early & ~known
+        acked_bytes = 0
+        if news != 0:
+            acked_bytes += self._mark_word(now_ns, map_from, news & _WORD)
+            acked_bytes += self._mark_word(now_ns, map_from + 32, (news >> 32) & _WORD)
+        if ahead >= 0:  # otherwise a later SACK has overtaken this one
+            self._mapped = known | early
+            self._mapped_from = map_from
+        return acked_bytes
+
+    def _mark_word(self, now_ns: int, first: int, word: i64) -> int:
+        """Mark the packets from `first` on that have a bit in a word of 32; return their new wire bytes."""
+        acked_bytes = 0
+        named = first
+        while word != 0:
+            while word & 0xFF == 0:
+                word >>= 8
+                named += 8
+            if word & 1 != 0 and named >= self.unacked:
+                acked_bytes += self._mark(now_ns, named)
+            word >>= 1
+            named += 1
+        return acked_bytes
+
     def _detect_loss(self, now_ns: int) -> None:
         if self.loss_packets == 0:
             return
@@ -381,7 +408,6 @@ _ARRIVED: Final = 1
 _ENDS: Final = 2  # it ends its message
 _ASKED: Final = 4  # it requests an ACK
 _EARLY_SHIFT: Final = 3
-_WORD: Final = 0xFFFFFFFF
 _SIGN: Final = 0x80000000
 
 

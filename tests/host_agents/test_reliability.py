@@ -755,6 +755,50 @@ class TestSelectiveRepeat:
         assert qa.stats.bytes_acked == 599_000
         assert a.next_frame(now) == frames[0]  # the only one that is lost
 
+    def test_a_packet_that_is_known_to_have_arrived_is_not_marked_again(self) -> None:
+        """Neither the packet that caused a SACK, nor those of a map that a later SACK has overtaken."""
+        a, b = pair(reliability="selective-repeat", loss_packets=0)
+        qa, _ = connect(a, b)
+        qa.post(100_000)
+        frames, now = send(a, 100)
+        for frame in frames[1:]:
+            b.receive(now, frame)
+        sacks = drain(b, now)
+        sender = of_kind(qa.sender, SelectiveRepeatSender)
+        marked = []
+        mark = sender._mark
+
+        def counted(now_ns: int, number: int) -> int:
+            marked.append(number)
+            return mark(now_ns, number)
+
+        replace_method(sender, "_mark", counted)
+        for sack in sacks[:50]:
+            a.receive(now, sack)
+        assert marked == list(range(1, 51))
+        for sack in (sacks[59], sacks[54], sacks[60]):
+            a.receive(now, sack)
+        assert marked[50:] == [60, *range(51, 60), 55, 61]
+        assert qa.stats.bytes_acked == 61_000
+
+    def test_a_map_of_packets_that_were_never_sent_marks_none_of_them(self) -> None:
+        a, b = pair(reliability="selective-repeat", loss_packets=0)
+        qa, _ = connect(a, b)
+        qa.post(100_000)
+        frames, now = send(a, 40)
+        for frame in frames[1:]:
+            b.receive(now, frame)
+        (*_, sack) = drain(b, now)
+        forged = bytearray(sack)
+        forged[wire.AFTER_BTH + 10 : wire.AFTER_BTH + 18] = b"\xff" * 8
+        a.receive(now, bytes(forged))
+        assert qa.stats.bytes_acked == 39_000
+        more, now = send(a, 60, now)
+        for frame in more:
+            b.receive(now, frame)
+        a.receive(now, drain(b, now)[-1])
+        assert qa.stats.bytes_acked == 99_000
+
     def test_the_ack_of_an_earlier_copy_tells_nothing_of_what_was_sent_since(self) -> None:
         a, b = pair(reliability="selective-repeat", base_rtt_ns=4_000)
         qa, _ = connect(a, b)
