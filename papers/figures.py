@@ -9,6 +9,7 @@ and a series, and lines go from the least to the most of them. The pictures are 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ from reports.claims import Number, number
 from reports.plots import PAPER, colour, draw_paper, plain_logarithmic, styled
 
 _OURS = "p4cc"  # the only series
-_UPRIGHT = 6  # groups; with more, their names are rotated
+_UPRIGHT = 95  # characters of the longest name at all places; with more, names are rotated
 
 
 class PapersNumber(Table):
@@ -56,7 +57,7 @@ class PapersFigure(Table):
     # Columns of the values. Without `group` each is a group of its own.
     values: list[str]
     names: dict[str, str] = {}  # names of groups and series that are other than in the table
-    # Series by whose mean of the same group and seed the others are divided.
+    # Series by whose mean of the same group, and of the same seed where rows have one, the others are divided.
     over: str = ""
     label: str  # of the vertical axis
     logarithmic: bool = False
@@ -120,12 +121,22 @@ def bars(figure: PapersFigure, rows: pd.DataFrame) -> list[Bar]:
 
 def _divided(rows: pd.DataFrame, figure: PapersFigure) -> pd.DataFrame:
     """Return the rows of other series, with values divided by those of the series `over`."""
-    keys = [figure.group, "seed"]
+    keys = [key for key in (figure.group, "seed") if key in rows]
     is_base = rows[figure.series] == figure.over
     base = rows[is_base].groupby(keys)[figure.values].mean()
     others = rows[~is_base].set_index(keys)
     others[figure.values] = others[figure.values] / base.loc[others.index].to_numpy()
     return others.reset_index()
+
+
+def digest(figure: PapersFigure, found: list[Bar]) -> str:
+    """Return a digest of all that the picture of a figure shows, which the picture names as its source."""
+    return hashlib.sha256(repr((figure, found)).encode()).hexdigest()
+
+
+def read_bars(paper: str, figure: PapersFigure) -> list[Bar]:
+    """Return the bars of a paper's figure from its table."""
+    return bars(figure, pd.read_csv(table_of(paper, figure), dtype={figure.group: str, figure.series: str}))
 
 
 def drawn(figure: PapersFigure, found: list[Bar]) -> Figure:
@@ -140,8 +151,8 @@ def drawn(figure: PapersFigure, found: list[Bar]) -> Figure:
             index = series.index(bar.series)
             place = groups.index(bar.group) + (index - (len(series) - 1) / 2) * width
             _draw(axes, bar, place, 0.9 * width, colour(index))
-        turned = len(groups) > _UPRIGHT
         names = [figure.names.get(group, group) for group in groups]
+        turned = len(names) * max(map(len, names)) > _UPRIGHT
         axes.set_xticks(np.arange(len(groups)), names, rotation=30 if turned else 0, ha="right" if turned else "center")
         axes.grid(visible=False, axis="x")
         axes.set(xlabel=figure.group_title, ylabel=figure.label)
@@ -173,9 +184,9 @@ def draw(paper: str, name: str, file: Path) -> None:
         For a name that is none of the paper's figures.
     """
     figure = lookup(f"figure of {paper}", name, figures(paper))
-    rows = pd.read_csv(table_of(paper, figure), dtype={figure.group: str, figure.series: str})
+    found = read_bars(paper, figure)
     file.parent.mkdir(parents=True, exist_ok=True)
-    drawn(figure, bars(figure, rows)).savefig(file, dpi=120, metadata={"Software": None})
+    drawn(figure, found).savefig(file, dpi=120, metadata={"Source": digest(figure, found)})
 
 
 @click.command()

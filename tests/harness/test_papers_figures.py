@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.patches import Rectangle
+from PIL import Image
 
 from harness import papers
 from p4switch.errors import UserError, validate
-from papers.figures import Bar, PapersFigure, bars, drawn, figures, table_of
+from papers.figures import Bar, PapersFigure, bars, digest, draw, drawn, figures, read_bars
 from papers.make import targets
 from reports.claims import Number, claims
 
@@ -24,6 +26,8 @@ ROWS = pd.DataFrame(
         "their_us": [11.0, 19.0, 33.0, 44.0, 12.0, 15.0],
     }
 )
+
+CHECKED_BY_PACKETS = {"A1", "M1", "R1", "D12"}  # claims without numbers
 
 
 def figure(**keys: Any) -> PapersFigure:
@@ -46,6 +50,8 @@ def test_a_series_may_be_divided_by_another_of_the_same_seed() -> None:
     assert found == [Bar("0.1", "theirs", [3], None), Bar("0.2", "theirs", [1.5], None)]
     (both, _) = bars(figure(group="load", series="scheme", over="ours"), ROWS)
     assert both.values == [3, 2]
+    (both, _) = bars(figure(group="load", series="scheme", over="ours"), ROWS.drop(columns="seed"))
+    assert both.values == [2, 8 / 3]
 
 
 def test_columns_may_be_the_groups_and_have_the_papers_numbers() -> None:
@@ -72,6 +78,22 @@ def test_a_picture_has_a_bar_for_each_and_the_papers_numbers() -> None:
     assert marks == [[12, 15], [12, 15]]
 
 
+@pytest.mark.parametrize(("names", "degrees"), [(("ours", "theirs"), 0), (("without an attack", "staggered") * 3, 30)])
+def test_names_that_would_overlap_are_rotated(names: tuple[str, ...], degrees: int) -> None:
+    found = [Bar(f"{place} {name}", "p4cc", [1], None) for place, name in enumerate(names)]
+    (axes,) = drawn(figure(), found).axes
+    assert {label.get_rotation() for label in axes.get_xticklabels()} == {degrees}
+
+
+def test_each_claim_with_numbers_has_a_figure() -> None:
+    shown: set[str] = set()
+    for paper, room in papers.rooms().items():
+        page = (room / "README.md").read_text(encoding="utf-8")
+        shown.update(line.split()[1] for line in page.splitlines() if "](figures/" in line and line.startswith("| "))
+        shown.update(claim for one in figures(paper).values() for claim in one.claims)
+    assert set(claims()) - shown == CHECKED_BY_PACKETS
+
+
 @pytest.mark.parametrize("paper", papers.rooms())
 def test_each_paper_has_figures_with_its_numbers_and_its_table_of_claims_names_them(paper: str) -> None:
     room = papers.PAPERS / paper
@@ -79,13 +101,21 @@ def test_each_paper_has_figures_with_its_numbers_and_its_table_of_claims_names_t
     found = figures(paper)
     has_numbers = False
     for name, one in found.items():
-        rows = pd.read_csv(table_of(paper, one), dtype={one.group: str, one.series: str})
-        has_numbers |= any(bar.paper for bar in bars(one, rows))
+        shown = read_bars(paper, one)
+        has_numbers |= any(bar.paper for bar in shown)
         picture = room / "figures" / f"{name}.png"
         assert picture in [target.path for target in targets()[paper]]
-        assert picture.exists(), f"make it by `python -m papers.make {picture.name}`"
+        make = f"make it by `python -m papers.figures {paper} {name} --out {picture}`"
+        assert picture.exists(), make
+        assert Image.open(picture).info["Source"] == digest(one, shown), f"its table has changed; {make}"
         for claim in one.claims:
             assert claim in claims()
             (row,) = [line for line in page.splitlines() if line.startswith(f"| {claim} | **")]
             assert f"](figures/{name}.png)" in row
     assert has_numbers
+
+
+@pytest.mark.parametrize("form", ["png", "svg"])
+def test_a_picture_may_have_either_form(tmp_path: Path, form: str) -> None:
+    draw("uec", "uec-rates", tmp_path / f"rates.{form}")
+    assert (tmp_path / f"rates.{form}").stat().st_size > 0
