@@ -13,10 +13,11 @@ switch as a process, and BMv2.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -35,16 +36,19 @@ from control_plane.programs.entries import (
     Lpm,
     Match,
     MulticastGroup,
+    PathCell,
     PortGroup,
     Range,
     TableEntry,
     Ternary,
 )
+from p4switch.architectures.packet_path import PacketPath, packet_path
 from p4switch.errors import UserError
 from p4switch.p4runtime.bytestring import canonical
 from p4switch.p4runtime.client import Client
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
+from p4switch.p4runtime.path_states import cell_entry
 from topologies import Switch, Topology, routes
 from topologies.collectives import CollectiveGroup
 from topologies.groups import Group
@@ -194,6 +198,11 @@ class Program:
         """Names that entries may use: P4Info's full names and aliases."""
         return frozenset(self._tables)
 
+    @property
+    def architecture(self) -> str:
+        """Name of the program's architecture."""
+        return self.p4info.pkg_info.arch or SwitchView.architecture
+
     def updates(self, entry: Entry) -> list[Message]:
         """Return the P4Runtime Updates that write an entry.
 
@@ -252,7 +261,18 @@ class Program:
             )
         return entries
 
-    def _update(self, entry: TableEntry | DefaultAction | MulticastGroup | CloneSession) -> Message:
+    @cached_property
+    def _path(self) -> PacketPath:
+        return packet_path(json.loads(self.device_config)["__meta__"].get("package"), ())
+
+    def _update(self, entry: TableEntry | DefaultAction | MulticastGroup | CloneSession | PathCell) -> Message:
+        if isinstance(entry, PathCell):
+            update = p4runtime_pb2.Update(type=_MODIFY)
+            try:
+                update.entity.extern_entry.CopyFrom(cell_entry(self._path, entry.state, entry.index, entry.members))
+            except P4RuntimeError as error:
+                raise ControllerError(str(error)) from None
+            return update
         if isinstance(entry, MulticastGroup):
             update = p4runtime_pb2.Update(type=_INSERT)
             group = update.entity.packet_replication_engine_entry.multicast_group_entry
@@ -349,7 +369,13 @@ class SwitchSetup:
     def view(self, topology: Topology, switch: Switch, settings: Settings) -> SwitchView:
         """Return one of the switches in the form that the program uses."""
         view = switch_view(topology, switch, settings, self.loopback_ports)
-        return replace(view, tables=self.program.tables, pipe=self.pipe, program_pipes=self.program_pipes)
+        return replace(
+            view,
+            architecture=self.program.architecture,
+            tables=self.program.tables,
+            pipe=self.pipe,
+            program_pipes=self.program_pipes,
+        )
 
 
 def install(client: Client, program: Program, parameters: ProgramParameters, view: SwitchView) -> None:

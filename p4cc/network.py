@@ -84,7 +84,8 @@ class Network:
             raise UserError("parameters: a program has either these or entries")
         self.topology = topology
         self._program = compiled(program)
-        self._tables = controller.Program(self._program.p4info, b"").tables
+        known = controller.Program(self._program.p4info, b"")
+        self._tables, self._architecture = known.tables, known.architecture
         self._entries = entries
         self._seed = seed
         self._stack = contextlib.ExitStack()
@@ -157,7 +158,7 @@ class Network:
 
     def _view(self, switch: TopologySwitch) -> SwitchView:
         view = controller.switch_view(self.topology, switch, controller.Settings(seed=self._seed))
-        return replace(view, tables=self._tables)
+        return replace(view, architecture=self._architecture, tables=self._tables)
 
     def switch(self, name: str) -> Control:
         """Return the control plane of a switch: entries, registers and counters.

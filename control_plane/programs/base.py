@@ -47,14 +47,14 @@ class SwitchView:
     not charged. `port_extra_bytes` has additional bytes of the links of some ports. `base_rtt_ns`
     is the largest base RTT of the network, `port_base_rtts_ns` that of the hosts that can fill a
     port's link, `packet_bytes` a full data packet as it leaves a host. `seed` is the experiment's;
-    it determines the ECMP paths. `tables` are those of the compiled program, by the names that
-    entries may use. `network` serves entries that have to agree among switches, such as those of
-    `tree`. `groups` are the multicast groups, and `collectives` are the groups whose operations
-    switches combine. If the topology has groups of switches, `departures` are the prefixes of the
-    hosts whose packets may take a detour from the switch's group, and whether the switch is their
-    first one; `exits` are the ports to other groups. `loopback_ports` lead back to the switch and
-    are none of the others. If the switch is a chip with several pipes, the entries are those of pipe
-    number `pipe`, and `program_pipes` run the same program.
+    it determines the ECMP paths. `architecture` is that of the compiled program, and `tables` are
+    its tables, by the names that entries may use. `network` serves entries that have to agree among
+    switches, such as those of `tree`. `groups` are the multicast groups, and `collectives` are the
+    groups whose operations switches combine. If the topology has groups of switches, `departures`
+    are the prefixes of the hosts whose packets may take a detour from the switch's group, and
+    whether the switch is their first one; `exits` are the ports to other groups. `loopback_ports`
+    lead back to the switch and are none of the others. If the switch is a chip with several pipes,
+    the entries are those of pipe number `pipe`, and `program_pipes` run the same program.
     """
 
     device_id: int
@@ -72,6 +72,7 @@ class SwitchView:
     name: str = ""
     tier: int = 0
     neighbours: Mapping[int, PortView] = field(default_factory=dict)  # by port
+    architecture: str = "v1model"
     tables: frozenset[str] = frozenset()
     network: Topology | None = None
     groups: Sequence[Group] = ()

@@ -105,6 +105,21 @@ class PortGroup:
 
 
 @dataclass(frozen=True)
+class PathCell:
+    """Cell of a state of the packet path, such as `$pktgen`; members that are not given are 0.
+
+    docs/chips.md names the states of TNA and T2NA.
+    """
+
+    state: str
+    index: int
+    members: Mapping[str, int]
+
+    def __hash__(self) -> int:
+        return hash((self.state, self.index, frozenset(self.members.items())))
+
+
+@dataclass(frozen=True)
 class EntryFile:
     """Entries in a file (`control_plane.entry_files`)."""
 
@@ -124,4 +139,6 @@ class BfRuntimeScript:
     pipes: tuple[int, ...] = (0,)
 
 
-Entry = TableEntry | DefaultAction | PortGroup | MulticastGroup | CloneSession | EntryFile | BfRuntimeScript
+Entry = (
+    TableEntry | DefaultAction | PortGroup | MulticastGroup | CloneSession | PathCell | EntryFile | BfRuntimeScript
+)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.any_pb2 import Any as AnyMessage
 
-from p4switch.architectures.packet_path import State, path_of
+from p4switch.architectures.packet_path import PacketPath, State, path_of
 from p4switch.engine import objects
 from p4switch.p4runtime.errors import invalid, not_found
 from p4switch.p4runtime.messages import Message, p4runtime_pb2
@@ -26,11 +26,18 @@ _TYPE_URL = "p4cc/cell"
 _INDEX_BYTES = 4
 
 
+def cell_entry(path: PacketPath, name: str, index: int, members: Mapping[str, int]) -> Message:
+    """Return the entry of a cell with these members; other members are 0. Raises P4RuntimeError (NOT_FOUND)."""
+    number, state = _find(path, name)
+    return _entry(number, index, objects.packed(state.kind, members))
+
+
 class PathStates:
     """States of one switch, by their positions in its packet path, counted from 1."""
 
     def __init__(self, program: ir.Program, switch: Switch) -> None:
-        self._states: dict[int, State] = dict(enumerate(path_of(program).states.values(), start=1))
+        self._path = path_of(program)
+        self._states: dict[int, State] = _numbered(self._path)
         self._switch = switch
 
     def __bool__(self) -> bool:
@@ -39,8 +46,7 @@ class PathStates:
 
     def find(self, name: str) -> tuple[int, State]:
         """Return the number and the state for a name. Raises P4RuntimeError (NOT_FOUND)."""
-        numbered = next(((number, state) for number, state in self._states.items() if state.name == name), None)
-        return numbered or not_found(f"the packet path has no state {name!r}")
+        return _find(self._path, name)
 
     def port_failed(self, port: int) -> None:
         """Note that a port's link has gone down, where the packet path has a state of ports that keeps it."""
@@ -51,9 +57,8 @@ class PathStates:
             self._switch.object_write(state.name, port, objects.packed(state.kind, cell))
 
     def entry(self, name: str, index: int, members: Mapping[str, int]) -> Message:
-        """Return the entry of a cell with these members; other members are 0."""
-        number, state = self.find(name)
-        return _entry(number, index, objects.packed(state.kind, members))
+        """Return `cell_entry` of this switch's packet path."""
+        return cell_entry(self._path, name, index, members)
 
     def members(self, name: str, index: int) -> dict[str, int]:
         """Return the members of a cell."""
@@ -93,6 +98,15 @@ class PathStates:
         if entry.extern_type_id != TYPE_ID or state is None:
             not_found(f"extern entry {entry.extern_type_id:#x}, {entry.extern_id}: there is none")
         return state
+
+
+def _numbered(path: PacketPath) -> dict[int, State]:
+    return dict(enumerate(path.states.values(), start=1))
+
+
+def _find(path: PacketPath, name: str) -> tuple[int, State]:
+    numbered = next(((number, state) for number, state in _numbered(path).items() if state.name == name), None)
+    return numbered or not_found(f"the packet path has no state {name!r}")
 
 
 def _entry(number: int, index: int, value: bytes) -> Message:

@@ -22,6 +22,7 @@ from control_plane.programs.entries import (
     Lpm,
     Match,
     MulticastGroup,
+    PathCell,
     PortGroup,
     Range,
     TableEntry,
@@ -31,7 +32,7 @@ from p4switch import engine
 from p4switch.compiler import compile_program
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
-from p4switch.p4runtime.messages import p4runtime_pb2
+from p4switch.p4runtime.messages import p4info_pb2, p4runtime_pb2
 from p4switch.p4runtime.server import P4RuntimeServer
 from p4switch.sources import SOURCE_DIRECTORY
 from tests.p4switch.p4runtime import everything
@@ -96,6 +97,17 @@ def test_defaults_groups_and_sessions(program: Program) -> None:
     (update,) = program.updates(CloneSession(5, ((1, 0),), 64))
     session = update.entity.packet_replication_engine_entry
     assert session.clone_session_entry.packet_length_bytes == 64
+
+
+def test_cells_of_the_packet_path() -> None:
+    """The second state of TNA's path is that of mirror sessions."""
+    known = Program(p4info_pb2.P4Info(), json.dumps({"__meta__": {"package": "tna.Switch"}}).encode())
+    (update,) = known.updates(PathCell("$mirror", 7, {"enabled": 1}))
+    cell = update.entity.extern_entry
+    assert update.type == p4runtime_pb2.Update.MODIFY
+    assert (cell.extern_id, cell.entry.value[:5]) == (2, bytes([0, 0, 0, 7, 1]))
+    with pytest.raises(ControllerError, match=r"the packet path has no state '\$mirrors'"):
+        known.updates(PathCell("$mirrors", 7, {"enabled": 1}))
 
 
 @pytest.mark.parametrize(

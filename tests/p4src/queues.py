@@ -54,7 +54,8 @@ class QueueRig:
     ) -> None:
         built, self.switch = builtin(build_of(program, load_balancer, architecture))
         chosen = programs.parameters(program, parameters)
-        entries = chosen.entries(replace(view, tables=built.program.tables))
+        known = built.program
+        entries = chosen.entries(replace(view, architecture=known.architecture, tables=known.tables))
         controller.program_switch(LocalClient(Device(lambda _: self.switch)), built.program, entries)
         self._counters = {c.preamble.alias: c.preamble.name for c in built.program.p4info.counters}
         self.sink = Sink()

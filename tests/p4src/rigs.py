@@ -94,6 +94,7 @@ class Rig(ABC):
         ports = {} if panel is None else {view.name: tuple(panel.device_ports())}
         return replace(
             view,
+            architecture=cls.architecture,
             port_rates_bps={number(port): rate_bps for port, rate_bps in view.port_rates_bps.items()},
             routes=[replace(route, ports=tuple(map(number, route.ports))) for route in view.routes],
             neighbours={number(port): there for port, there in view.neighbours.items()},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import exp, log, log1p
 
 import pytest
 
@@ -12,13 +13,16 @@ from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import BTH, NOT_ECT, Flow
 from tests.p4src.queues import OUT, QUEUE_VIEW, QueueRig
-from tests.p4src.rigs import Sent
+from tests.p4src.rigs import Rig, Sent, TnaRig
 
 FLOW = Flow()
 RTT_NS = VIEW.base_rtt_ns
 CAPACITY_BPS = 8e9  # a byte a nanosecond
 CAPACITY_KBPS = 8_000_000
 BODY = 54  # where the body starts
+CHIPS = ("tna", "t2na")
+GENERATOR = {"tna": 68, "t2na": 6}
+UPDATE = bytes.fromhex("88b5") + bytes(52)  # of the packet generator, after six bytes and an address
 
 
 def rate_packet(wished: int = 0xFFFFFFFF, response: int = 0, psn: int = 0) -> bytes:
@@ -52,12 +56,19 @@ class Model:
         return self.rate
 
 
+def needs_updates(rig: Rig) -> None:
+    """Skip a test whose packets update the rate, if their time cannot be set or only a timer updates it."""
+    if not rig.sets_clock:
+        pytest.skip("BMv2's clock cannot be set")
+    if rig.architecture is not None:
+        pytest.skip("timers do not run in packet tests")
+
+
 @pytest.mark.parametrize(("alpha", "beta"), [(0.1, 1.0), (0.4, 0.4)])
 def test_the_rate_follows_what_arrives(make_rig: MakeRig, alpha: float, beta: float) -> None:
     """Nothing waits: twice the capacity for 30 RTTs, a half for 30, silence."""
     rig = make_rig("rcp", {"alpha": alpha, "beta": beta}, view=QUEUE_VIEW)
-    if not rig.sets_clock:
-        pytest.skip("BMv2's clock cannot be set")
+    needs_updates(rig)
     data = FLOW.data(wire_bytes=1058)
     times = [i * len(data) // 2 for i in range(60 * RTT_NS // len(data))]
     times += [times[-1] + (i + 1) * 2 * len(data) for i in range(30 * RTT_NS // (2 * len(data)))]
@@ -77,8 +88,7 @@ def test_what_arrives_counts_as_its_link_charges_it(make_rig: MakeRig, overhead_
     """Frames of 100 bytes, a tenth more than the link carries of them. A flit of 16 bytes is charged at least."""
     view = replace(QUEUE_VIEW, frame_overhead_bytes=overhead_bytes)
     rig = make_rig("rcp", {"alpha": 0.4, "beta": 0.4}, view=view)
-    if not rig.sets_clock:
-        pytest.skip("BMv2's clock cannot be set")
+    needs_updates(rig)
     data = FLOW.data(wire_bytes=100)
     charged, charged_for_rate = (max(len(frame) + overhead_bytes, 16) for frame in (data, rate_packet()))
     model, expected, sent = Model(0.4, 0.4), [], []
@@ -118,3 +128,75 @@ def test_a_rate_packet_is_lowered_and_never_raised_and_a_response_passes(make_ri
 def test_an_interval_is_at_least_a_tick() -> None:
     with pytest.raises(UserError, match="interval_base_rtts: should make at least a tick"):
         programs.parameters("rcp", {"interval_base_rtts": 0.01}).entries(replace(VIEW, base_rtt_ns=40))
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize(("alpha", "beta"), [(0.1, 1.0), (0.4, 0.4), (0.4, 0.0)])
+def test_a_chip_updates_the_rate_by_the_equation(chip: str, alpha: float, beta: float) -> None:
+    """Twice the capacity for 8 RTTs, a half for 30, silence. A product's factors have 7 significant bits."""
+    rig = QueueRig("rcp", {"alpha": alpha, "beta": beta}, architecture=chip)
+    data = FLOW.data(wire_bytes=1058)
+    times = [i * len(data) // 2 for i in range(16 * RTT_NS // len(data))]
+    times += [times[-1] + (i + 1) * 2 * len(data) for i in range(15 * RTT_NS // len(data))]
+    rig.inject((now_ns, data) for now_ns in times)
+    interval_ns, before, rates = RTT_NS // 4, 0.0, []
+    for now_ns in range(interval_ns, 60 * RTT_NS, interval_ns):
+        rig.run(now_ns - 1)
+        arrived, waiting = rig.register("arrived_of", OUT), rig.register("queued_of", OUT) * VIEW.cell_bytes
+        sent = [1 for time_ns in times if now_ns - interval_ns <= time_ns < now_ns]
+        assert arrived == len(sent) * len(data)
+        excess, queue = alpha * (arrived - interval_ns), beta * waiting / 4
+        rig.run(now_ns + len(data))
+        reduction = rig.register("reduction_of", OUT) / 0xFFFFFFFF * log(1000)
+        change = log1p(min(max(-(excess + queue) / RTT_NS, -0.5), 1.0))
+        expected = min(max(before - change, 0.0), log(1000))
+        assert reduction == pytest.approx(expected, abs=1.6 / 128 * (abs(excess) + queue) / RTT_NS + 1e-7)
+        before = reduction
+        rates.append(exp(-reduction))
+    assert min(rates) < 0.2
+    assert rates[-1] > 1.5 * min(rates)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_a_chip_tells_the_rate_that_it_holds(chip: str) -> None:
+    """A step of the register is a factor of 1000^(1/4096) in the rate, whose middle is told."""
+    rig = QueueRig("rcp", {}, architecture=chip)
+    values = [0, 1 << 19, 1 << 20, 123_456_789, 0x80000000, 0xFFFFFFFF]
+    for number, value in enumerate(values):
+        cell = value.to_bytes(4, "big")
+        rig.fabric.at(number * 100, lambda _, cell=cell: rig.switch.register_write("reduction_of", OUT, cell))
+    rig.inject((number * 100, rate_packet()) for number in range(len(values)))
+    for (_, frame), value in zip(rig.run(3 * RTT_NS // 16), values, strict=True):
+        exact_kbps = CAPACITY_KBPS * 1000 ** (-value / 0xFFFFFFFF)
+        assert abs(told(frame) - exact_kbps) <= (1000 ** (0.5 / 4096) - 1) * exact_kbps + 0.5
+        assert value or told(frame) == CAPACITY_KBPS
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize(("overhead_bytes", "charged_bytes"), [(24, 124), (-58, 42), (-90, 16)])
+def test_a_chip_counts_what_a_link_charges(chip: str, overhead_bytes: int, charged_bytes: int) -> None:
+    rig = QueueRig("rcp", {}, view=replace(QUEUE_VIEW, frame_overhead_bytes=overhead_bytes), architecture=chip)
+    rig.inject([(0, FLOW.data(wire_bytes=100))] * 3)
+    rig.run(1000)
+    assert rig.register("arrived_of", OUT) == 3 * charged_bytes
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_only_the_packet_generator_updates_rates(chip: str) -> None:
+    """The third packet of a batch is that of port 3; packet 400 is that of none."""
+    rig = QueueRig("rcp", {}, architecture=chip)
+
+    def update(number: int, port: int) -> int:
+        rig.switch.register_write("arrived_of", 3, (1 << 20).to_bytes(4, "big"))
+        assert rig.switch.process(port, bytes(4) + number.to_bytes(2, "big") + bytes(6) + UPDATE, 0) == []
+        return rig.register("reduction_of", 3)
+
+    assert [update(2, 1), update(400, GENERATOR[chip]), update(1, GENERATOR[chip])] == [0, 0, 0]
+    assert update(2, GENERATOR[chip]) > 0
+    assert rig.counter("ingress_drops", 1) == 1
+
+
+def test_a_chip_with_several_pipes_is_refused() -> None:
+    view = replace(TnaRig.device_view(VIEW), program_pipes=(0, 1))
+    with pytest.raises(UserError, match="rcp: bytes are counted in each pipe by itself; expected a switch of one pipe"):
+        list(programs.parameters("rcp", {}).entries(view))
