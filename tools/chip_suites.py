@@ -247,7 +247,7 @@ def run_suite(
                 *enter, str(python), str(checkout / _PTF / "ptf/ptf"), "-pmm", "bf_pktpy.ptf.packet_pktpy",
                 "--test-dir", str(suite.folder), "--pypath", str(suite.folder.parent),
                 *(word for port, pair in pairs.items() for word in ("--interface", _interface(port, pair))),
-                "--test-params", _parameters(suite, configs), "--socket-recv-size", "10240",
+                "--test-params", _parameters(suite, configs), "--socket-recv-size", "10240", "--debug", "info",
             ]  # fmt: skip
             run = partial(subprocess.run, cwd=scratch, env=variables, stdin=subprocess.DEVNULL)
             listed = run([*command, "--list-test-names", *tests], capture_output=True, text=True).stdout

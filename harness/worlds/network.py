@@ -29,6 +29,7 @@ from p4switch.traffic.settings import Trimming, dscp_classes
 if TYPE_CHECKING:
     from p4switch.engine import Switch as Engine
     from p4switch.engine import Traced
+    from topologies import Link
 
 _Value = TypeVar("_Value")
 
@@ -226,12 +227,21 @@ class Network:
     def change_link(self, change: LinkChange, now_ns: int) -> None:
         if change.up is not None:
             self.fabric.set_link_up(change.link, change.up)
+            self._tell_switches(self.run_plan.topology.links[change.link], change.up)
         if change.rate_bps is not None:
             self.fabric.set_link_rate(change.link, change.rate_bps, direction=change.direction)
         if change.delay_ns is not None:
             self.fabric.set_link_delay(change.link, change.delay_ns)
         if change.loss is not None:
             self.fabric.set_link_loss(change.link, change.loss)
+
+    def _tell_switches(self, link: Link, up: bool) -> None:
+        """Tell the pipes of the switches at a link that it has gone down or up."""
+        ports = {link.a: link.a_port, link.b: link.b_port}
+        for name, client in self.own(self.clients).items():
+            switch = self.run_plan.pipes[name].switch
+            if switch in ports:
+                client.set_port_up(ports[switch], up)
 
     def reroute(self, change: RouteChange, now_ns: int) -> None:
         switches = self.run_plan.topology.switch_by_name

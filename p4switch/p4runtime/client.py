@@ -65,6 +65,10 @@ class LocalClient:
         for response in self._device.read(p4runtime_pb2.ReadRequest(device_id=self.device_id, entities=entities)):
             yield from response.entities
 
+    def set_port_up(self, port: int, up: bool) -> None:
+        """Tell the device that the link of a port has gone up or down."""
+        self._device.set_port_up(port, up)
+
     def close(self) -> None:
         """Close the client, which holds nothing."""
 

@@ -13,6 +13,8 @@ from harness.plan.resolve import plan
 from harness.plan.run import Run
 from harness.plan.scenario import check
 from harness.worlds.virtual import VirtualWorld
+from p4switch.architectures.packet_path import PACKET_PATHS
+from p4switch.engine.objects import packed, values
 from p4switch.errors import UserError
 from tests.control_plane.bfrt_client import CLIENT
 
@@ -103,3 +105,22 @@ def test_a_trace_reads_each_pipe_by_its_own_program(folder: Path, tmp_path: Path
     world.run()
     world.write_more(tmp_path)
     assert "passed.count(0)" in (tmp_path / "trace.txt").read_text()
+
+
+def test_switches_are_told_of_links_that_go_down_and_up(folder: Path) -> None:
+    """The packet generator of the port's pipe generates a packet."""
+    event = {"host": "h0-0-2"}
+    events = [{**event, "time_ns": 1000, "up": False}, {**event, "time_ns": 5000, "up": True}]
+    world = VirtualWorld(planned(folder, switch={"pipes": 2}, events=events))
+    states = PACKET_PATHS.find("tna.Switch").states
+    on_port_down = {"enabled": 1, "trigger": 5, "batches": 1, "packets": 1, "length": 64, "port": 6}
+    for pipe in world.network.pipes.values():
+        pipe.object_write("$pktgen", 3, packed(states["pktgen"].kind, on_port_down))
+
+    def members(pipe: str, name: str, index: int) -> dict[str, int]:
+        kind = states[name.removeprefix("$")].kind
+        return values(kind, world.network.pipes[pipe].object_read(name, index))
+
+    assert world.run().ended == "done"
+    assert [members(f"s0.pipe{n}", "$pktgen", 3)["packets_made"] for n in range(2)] == [1, 0]
+    assert [members(f"s0.pipe{n}", "$port", 1)["went_down"] for n in range(2)] == [2, 2]
