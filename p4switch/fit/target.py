@@ -1,6 +1,7 @@
 """Resources of a chip, read from target files.
 
-A target is a TOML file. Omitted keys mean no limit. `docs/fit.md` lists the keys.
+A target is a TOML file, whose keys are the attributes of the classes below. Omitted keys mean no
+limit.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ class Stage(_Part):
     conditions: int | None = None
     registers: int | None = None
     hashes: int | None = None
-    action_words: int | None = None
+    action_words: int | None = None  # of 32 bits
     exact_key_bits: int | None = None
     ternary_key_bits: int | None = None
 
 
 class Parser(_Part):
-    bytes: int | None = None
+    bytes: int | None = None  # that it may extract
     states: int | None = None  # on one path
     entries: int | None = None  # transitions, each a row of a TCAM
     key_bits: int | None = None  # of the packet and metadata, in one transition
@@ -95,8 +96,8 @@ class Target(_Part):
     name: str
     about: str
     sources: tuple[str, ...]
-    stages: int | None = None
-    phv_bits: int | None = None
+    stages: int | None = None  # shared by ingress and egress
+    phv_bits: int | None = None  # of headers and metadata at a time
     phv_untouched_bits: int = 0
     """Additional bits for fields that are neither read nor written between parser and deparser."""
     sram: Memory | None = None
