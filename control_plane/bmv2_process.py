@@ -150,7 +150,7 @@ def set_queues(thrift_port: int, queues: Mapping[int, Queue], patience_s: float 
 def register(thrift_port: int, name: str) -> list[int]:
     """Return the cells of a register over Thrift, at most 64 bits of each.
 
-    Raises UserError.
+    Raises UserError if the switch does not answer or refuses.
     """
     with _thrift("Standard", "standard", thrift_port) as client:
         return [value & (1 << 64) - 1 for value in client.bm_register_read_all(0, name)]
@@ -159,7 +159,7 @@ def register(thrift_port: int, name: str) -> list[int]:
 def set_register(thrift_port: int, name: str, index: int, value: int) -> None:
     """Write one cell, of at most 64 bits.
 
-    Raises UserError.
+    Raises UserError if the switch does not answer or refuses.
     """
     with _thrift("Standard", "standard", thrift_port) as client:
         client.bm_register_write(0, name, index, value - (1 << 64) if value >> 63 else value)

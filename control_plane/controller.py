@@ -381,7 +381,7 @@ class SwitchSetup:
 def install(client: Client, program: Program, parameters: ProgramParameters, view: SwitchView) -> None:
     """Install a program with its parameters' entries on one switch, whose view has the program's tables.
 
-    Raises ControllerError.
+    Raises ControllerError if an entry does not fit the program or the switch refuses.
     """
     program_switch(client, program, parameters.entries(view), view)
 
@@ -403,7 +403,7 @@ def program_switch(client: Client, program: Program, entries: Iterable[Entry], v
 def write(client: Client, program: Program, entries: Iterable[Entry]) -> None:
     """Write more entries into a switch that runs the program, in one batch.
 
-    Raises ControllerError.
+    Raises ControllerError if an entry does not fit the program or the switch refuses.
     """
     updates = [update for entry in entries for update in program.shared_updates(entry)]
     with _refusals(client):

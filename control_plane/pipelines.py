@@ -127,7 +127,7 @@ def _of_script(what: Build, script: Path, switch: str, pipes: tuple[int, ...]) -
 def compiled(what: Build, compiler: str = "builtin") -> Compiled:
     """Return a program compiled by the built-in compiler or p4c.
 
-    Raises UserError.
+    Raises UserError if the program cannot be compiled, or if p4c is missing.
     """
     if compiler == "p4c":
         return _p4c(what)

@@ -149,7 +149,8 @@ class ByEngine:
 def left_in(readers: Mapping[str, Reader], registers: Sequence[str], p4info: Message, program: str) -> dict[str, int]:
     """Return the sum of the cells of each register that is not 0, by register and switch.
 
-    `readers` are by switch. Raises UserError.
+    `readers` are by switch. Raises UserError if the program has no such register, or if a switch
+    refuses.
     """
     arrays = {name: find("register", name, p4info, program) for name in registers}
     sums = {

@@ -27,7 +27,7 @@ class Joining:
 
     `window`, a power of two, is the number of slots that a switch has for an initiator. An operation's sequence number
     is less than `window` above that of the initiator's oldest unanswered operation of the same kind. A `push` group is
-    only for pushed contributions. Raises ParameterError.
+    only for pushed contributions. Raises ParameterError for a number that is out of its range.
     """
 
     number: int
@@ -55,7 +55,10 @@ class Joining:
 
 @dataclass(frozen=True)
 class CollectiveConfig:
-    """Configuration of collectives on one NIC. A cycle is 16 bytes at link rate. Raises ParameterError."""
+    """Configuration of collectives on one NIC. A cycle is 16 bytes at link rate.
+
+    Raises ParameterError for a value that is out of its range or unknown.
+    """
 
     memory_cycles: int = 180  # from a read's arrival until its answer is ready
     response_order: str = FIFO  # choice among waiting responses

@@ -88,7 +88,8 @@ class NicConfig:
     `base_rtt_ns` is the largest base RTT of the network, the T of window-based protocols;
     `base_rtts_ns` the base RTT by the number of routers on the path, from 0 (a value of 0:
     unknown). A packet's DSCP is 8 times its priority; the PFC class is the priority; control
-    packets (ACK, CNP ...) have precedence over data. Raises ParameterError.
+    packets (ACK, CNP ...) have precedence over data. Raises ParameterError for a value that is out
+    of its range or unknown.
     """
 
     address: str

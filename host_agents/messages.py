@@ -71,7 +71,9 @@ class Connection(TimerOwner):
         self.stats = QpStats()
 
     def post(self, size_bytes: int, start_ns: int = 0, tag: object = None, group: IncastGroup | None = None) -> Message:
-        """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier. Raises ValueError.
+        """Send `size_bytes`, not before `start_ns` nor before the messages posted earlier.
+
+        Raises ValueError for a negative size.
 
         `group` is the incast that the message belongs to. Raises HostError for an invalid incast,
         and if the queue pair is in error.

@@ -113,7 +113,8 @@ def _root() -> Path:
 def build() -> Path:
     """Return the folder with the compiled hosts.
 
-    They are built if neither the wheel nor the cache has them. Raises NativeBuildError.
+    They are built if neither the wheel nor the cache has them. Raises NativeBuildError if the hosts
+    cannot be compiled or stored.
     """
     if _is_shipped():
         return _SHIPPED
@@ -144,7 +145,7 @@ def build() -> Path:
 def ship(package: Path) -> None:
     """Copy the compiled hosts into a package for a wheel.
 
-    Raises NativeBuildError.
+    Raises NativeBuildError if the hosts cannot be compiled.
     """
     shipped = package / _SHIPPED.name
     shutil.rmtree(shipped, ignore_errors=True)

@@ -39,7 +39,8 @@ class Field:
 
     `values` has names of values with a special meaning; a name that is an identifier becomes a
     constant of the P4 include. `initial` is the default value for senders. A packet with a value
-    below `least` is malformed. Raises PacketError.
+    below `least` is malformed. Raises PacketError for an invalid name, and for a value that does
+    not fit the bits.
     """
 
     def __init__(
@@ -107,7 +108,8 @@ class Place:
 class Header:
     """Contiguous fields that fill whole bytes.
 
-    `name` is used in P4 (`name_t`), scapy and Wireshark. Raises PacketError.
+    `name` is used in P4 (`name_t`), scapy and Wireshark. Raises PacketError for an invalid name,
+    for two fields of one name, and if the fields do not fill whole bytes.
     """
 
     def __init__(self, name: str, fields: Sequence[Field], meaning: str = "") -> None:
@@ -153,7 +155,7 @@ class Header:
     def encode(self, values: Mapping[str, int]) -> bytes:
         """Return the header with these values; other fields have their initial ones.
 
-        Raises PacketError.
+        Raises PacketError for an unknown field, and for a value that does not fit its field.
         """
         for name in values:
             self.place(name)
@@ -194,7 +196,7 @@ class Packet:
     content of the packet with opcode n (an AETH for an acknowledgement, else payload). With
     `payload` other bytes follow, and without `icrc` the packet ends after them. The packet is
     delivered `to` a side; `reply` names a field of one bit that, when set, delivers it to the other
-    point instead. Raises PacketError.
+    point instead. Raises PacketError if the declaration contradicts itself.
     """
 
     def __init__(

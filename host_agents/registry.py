@@ -142,7 +142,7 @@ class Protocol:
     def scope(self, wanted: str | None) -> str:
         """Return the scope of a reaction point: `wanted`, or the protocol's default.
 
-        Raises ParameterError.
+        Raises ParameterError if the protocol does not have this scope.
         """
         scope = wanted or self.info.scope
         if scope not in self.info.scopes:

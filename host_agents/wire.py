@@ -88,7 +88,7 @@ SACK_BITS: Final = 64
 def parse_address(text: str) -> int:
     """Return an IPv4 address in dotted form as a number.
 
-    Raises ValueError.
+    Raises ValueError for a text that is no such address.
     """
     parts = text.split(".")
     if len(parts) != 4 or not all(p.isascii() and p.isdigit() and len(p) <= 3 and int(p) < 256 for p in parts):

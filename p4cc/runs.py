@@ -287,7 +287,7 @@ def _where(jobs: int | None, scheduler: str | None) -> Cluster | int | None:
 def _workers_of(one: Run, wanted: int | str | None, traced: bool) -> int:
     """Return the number of worker processes of a run; without a request there is one.
 
-    Raises UserError.
+    Raises UserError for an invalid number of workers.
     """
     return workers_of(str(wanted or one.scenario.workers or 1), traced)(one)
 

@@ -28,7 +28,7 @@ class Table:
     def __init__(self, client: Client, known: Any, name: str) -> None:
         """Look the table up; `known` turns entries into updates (`control_plane.controller.Program`).
 
-        Raises UserError.
+        Raises UserError if the program has no such table.
         """
         self._client = client
         self._known = known
@@ -236,7 +236,7 @@ def _by_suffix(name: str, known: Mapping[str, Any]) -> Any:
 def number(value: Any) -> int:
     """Return an integer, an address, or a text of one as an integer.
 
-    Raises UserError.
+    Raises UserError for a text that is neither a number nor an address.
     """
     if isinstance(value, int):
         return int(value)

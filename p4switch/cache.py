@@ -79,7 +79,7 @@ def has(kind: str, key: str) -> bool:
 def is_sound(path: Path) -> bool:
     """Return whether a file of the cache is unchanged.
 
-    Raises OSError.
+    Raises OSError if the file cannot be read.
     """
     try:
         return path.is_file() and path.name.partition(".")[0] == digest(path.read_bytes())
@@ -98,6 +98,6 @@ def _remove(path: Path) -> None:
 def damaged() -> list[Path]:
     """Return the damaged files of the cache, which are built again when they are needed.
 
-    Raises OSError.
+    Raises OSError if a file cannot be read.
     """
     return [path for path in sorted(root().glob("*/*/*")) if _OWN.fullmatch(path.name) and not is_sound(path)]

@@ -62,7 +62,7 @@ def readable(value: object) -> object:
 def name_of(registry: Registry[Any], wanted: Reference) -> str:
     """Return the name of the object that a reference denotes, after loading its file.
 
-    Raises UserError.
+    Raises UserError if the file cannot be loaded or registers no such object.
     """
     load(wanted.file)
     names = registry.names_from(str(wanted.file))
@@ -80,7 +80,7 @@ def name_of(registry: Registry[Any], wanted: Reference) -> str:
 def named(registry: Registry[Any], text: str, folder: Path) -> str:
     """Return the registered name that a plain name or a reference denotes.
 
-    Raises UserError.
+    Raises UserError if the file cannot be loaded or registers no such object.
     """
     wanted = reference(text, folder)
     return text if wanted is None else name_of(registry, wanted)
@@ -104,7 +104,7 @@ class _Source(SourceFileLoader):
 def load(file: Path) -> None:
     """Load a file that the user named, once and again when its text has changed; it registers its definitions.
 
-    Raises UserError.
+    Raises UserError if the file cannot be read, and for an error in it.
     """
     file, text = _read(file)
     _load(file, text)
@@ -125,7 +125,10 @@ def load_known(file: Path) -> None:
 
 
 def _read(file: Path) -> tuple[Path, bytes]:
-    """Return the absolute path and the content. Raises UserError."""
+    """Return the absolute path and the content.
+
+    Raises UserError if it is missing, cannot be read or is too large.
+    """
     try:
         file = file.resolve()
         return file, read_regular(file, _MOST_BYTES)

@@ -71,7 +71,10 @@ def whole(where: str, word: str, what: str = "a number", most: int = _MOST_WHOLE
 
 
 def real(where: str, word: str, what: str) -> float:
-    """Return a number that is not negative; it may have a point and an exponent. Raises UserError."""
+    """Return a number that is not negative; it may have a point and an exponent.
+
+    Raises UserError for a word that is not such a number.
+    """
     value = decimal(word)
     if value is None:
         raise UserError(f"{where}: expected {what}, got {shown(word)}")

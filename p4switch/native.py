@@ -79,7 +79,7 @@ def build(
 
     `headers` are the files the sources include: they are part of the digest, and their folders are searched.
     With suffix ".so" the result is a shared library, otherwise a program. `name` is for messages.
-    Raises BuildError.
+    Raises BuildError if the compiler is missing or fails.
     """
     headers = sorted(headers)
     kind = ("-shared",) if suffix == ".so" else ()

@@ -63,7 +63,7 @@ def check_folder(path: Path, what: str) -> None:
 def _is_replaced(path: Path) -> bool:
     """Return whether a path is a regular file, or will be.
 
-    Raises OSError.
+    Raises OSError if its folder cannot be read.
     """
     try:
         return stat.S_ISREG(path.lstat().st_mode)

@@ -119,7 +119,7 @@ class Registry(Generic[Thing]):
     def find(self, name: str) -> Thing:
         """Return the object with that name.
 
-        Raises UserError.
+        Raises UserError if there is none.
         """
         thing = self.get(name)
         if thing is None:

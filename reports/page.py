@@ -267,7 +267,7 @@ def _section(comparison: Comparison, plots: Path | None) -> dict[str, Any]:
 def write_report(results: Sequence[Result], target: Path, plots: Path | None = None) -> None:
     """Write the page to `target`, and each plot as a file into the folder `plots`.
 
-    Raises UserError.
+    Raises UserError if a file cannot be written.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True, lstrip_blocks=True

@@ -66,7 +66,7 @@ class Tool:
 def statements(program: Path, options: Options) -> set[Item]:
     """Return all statements.
 
-    Raises UserError.
+    Raises UserError if the program cannot be compiled.
     """
     points = build_traced(compile_program(program, options.include_dirs).program).program.points
     nothing = Coverage()
@@ -77,7 +77,7 @@ def statements(program: Path, options: Options) -> set[Item]:
 def ours(program: Path, seconds: float, options: Options, folder: Path) -> tuple[Tool, set[Place]]:
     """Return the tests of `p4cc testgen`, and the places that it proves to be unreachable.
 
-    Raises UserError.
+    Raises UserError if the program cannot be compiled or a test fails.
     """
     start = time.monotonic()
     code, result = generate(program, options.include_dirs, seconds=seconds)
@@ -121,7 +121,7 @@ def theirs(program: Path, seconds: float, options: Options, folder: Path) -> Too
 def beside(program: Path, seconds: float, options: Options) -> tuple[Tool, Tool, set[Item]]:
     """Return both tools' tests for `program`, and the statements that count.
 
-    Raises UserError.
+    Raises UserError if the program cannot be compiled or a tool fails.
     """
     every = statements(program, options)
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:

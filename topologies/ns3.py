@@ -104,12 +104,15 @@ class _Words:
         return word
 
     def whole(self, what: str, most: int) -> int:
-        """Return a number below `most`. Raises UserError."""
+        """Return a number below `most`. Raises UserError for a word that is not such a number."""
         word = self._next(what)
         return whole(self.where, word, what, most)
 
     def quantity(self, units: dict[str, int] | dict[str, Decimal], what: str) -> Decimal:
-        """Return a number with a unit, in the smallest of the units. Raises UserError."""
+        """Return a number with a unit, in the smallest of the units.
+
+        Raises UserError for a word that is not such a number.
+        """
         word = self._next(what)
         match = _QUANTITY.fullmatch(word) if len(word) <= 40 else None
         number = decimal(match[1]) if match is not None else None
@@ -118,7 +121,10 @@ class _Words:
         return number * units[match[2]]
 
     def share(self) -> float:
-        """Return the share of frames that a link loses. Raises UserError."""
+        """Return the share of frames that a link loses.
+
+        Raises UserError for a word that is not a number from 0 to below 1.
+        """
         word = self._next("the share of packets that a link loses")
         number = decimal(word)
         if number is None or number >= 1:

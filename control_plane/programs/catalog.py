@@ -54,7 +54,7 @@ class Program:
 def program(name: str) -> Program:
     """Return the program of that name, or that of a `.p4` file.
 
-    Raises UserError.
+    Raises UserError if there is none.
     """
     if name.endswith(".p4"):
         return _of_file(Path(name).resolve())

@@ -32,7 +32,7 @@ def resolved_text(run: Run) -> bytes:
 def program_files(run: Run) -> frozenset[str]:
     """Return the files of the run's P4 programs, under the names that coverage uses.
 
-    Raises UserError.
+    Raises UserError if a P4 file cannot be read or preprocessed.
     """
     return frozenset(os.path.normpath(piece.file.path) for text in _preprocessed(run) for piece in text.pieces)
 

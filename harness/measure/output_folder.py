@@ -51,7 +51,7 @@ class _TakenError(UserError):
 def new_folder(target: Path, *, instead: bool = False, without: Collection[str] = ()) -> Iterator[Path]:
     """Yield a folder to fill, which becomes `target` if the block succeeds and is removed otherwise.
 
-    Raises UserError.
+    Raises UserError if the folder exists, is being written by another command, or cannot be written.
 
     With `instead` there is a folder of this name already, which is not changed until then. The new
     folder then keeps those contents of the old one that it does not have itself, except for the
@@ -218,7 +218,7 @@ def _refused(target: Path, error: OSError) -> UserError:
 def _make(target: Path, scratch: Path, number: str) -> None:
     """Create the hidden folder with its mark.
 
-    Raises UserError.
+    Raises UserError if the folder exists or cannot be made.
     """
     try:
         try:
@@ -255,7 +255,7 @@ def _notes() -> Path:
 def _note(scratch: Path) -> Iterator[str]:
     """Write the note of `scratch` for the duration of the block, and yield the note's name.
 
-    Raises UserError.
+    Raises UserError if the note cannot be written.
     """
     path, file = _locked_file()
     note = path.with_suffix("")
@@ -278,7 +278,7 @@ def _note(scratch: Path) -> Iterator[str]:
 def _locked_file() -> tuple[Path, BinaryIO]:
     """Return a new locked note.
 
-    Raises UserError.
+    Raises UserError if it cannot be made.
     """
     try:
         _notes().mkdir(parents=True, exist_ok=True)

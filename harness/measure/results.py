@@ -202,9 +202,9 @@ class Result:
     def topology(self) -> Topology:
         """The network.
 
-        If its Python file is the user's own, it has to be loaded before. Raises UserError. A
-        network from a file of the user is stored in the folder, and no other file that the folder
-        names is read.
+        If its Python file is the user's own, it has to be loaded before. Raises UserError if the
+        network cannot be built. A network from a file of the user is stored in the folder, and no
+        other file that the folder names is read.
         """
         name, values = named("topology", self._scenario[1].topology)
         if not _is_from_file(name):
@@ -215,7 +215,7 @@ class Result:
     def link_changes(self) -> list[LinkChange]:
         """Changes of the topology's links by the scenario's events.
 
-        Raises UserError.
+        Raises UserError if an event names a link that does not exist.
         """
         return link_changes(self.topology, scenario.check(self._scenario[2]).events)
 

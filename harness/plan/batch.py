@@ -73,7 +73,10 @@ def planned(scenarios: Sequence[str], settings: Sequence[str], several: Mapping[
 def _of_one(
     path: Path, tables: Mapping[str, Any], settings: Sequence[str], several: Mapping[str, Sequence[str | int]]
 ) -> list[Run]:
-    """Return the runs of the scenario whose file has these tables. Raises UserError."""
+    """Return the runs of the scenario whose file has these tables.
+
+    Raises UserError if one of them is not possible.
+    """
     changed = retitled(override(tables, settings), path.stem, override({}, settings))
     changed.update(anchored({key: list(values) for key, values in several.items() if values}, Path.cwd()))
     return plan_tables(path.stem, changed, path.parent)

@@ -29,7 +29,7 @@ def _absolute(file: str, folder: Path) -> str:
 def loaded(scenario: Scenario, folder: Path) -> Scenario:
     """Return a scenario whose references are names, with their files loaded and listed in `extensions`.
 
-    Paths of P4 files become absolute. Raises UserError.
+    Paths of P4 files become absolute. Raises UserError if a file cannot be loaded or does not have the name.
     """
     files: dict[str, None] = {}
 

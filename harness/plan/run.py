@@ -168,7 +168,7 @@ class Run:
     def build_of(self, pipe: Pipe) -> Build:
         """Return the build of a pipe's pipeline: the program's pipelines run in turn in its pipes.
 
-        Raises UserError.
+        Raises UserError if the program has more pipelines than pipes.
         """
         builds, running = self._builds[pipe.program.place], pipe.program.pipes[pipe.switch]
         if len(builds) > len(running):
@@ -197,7 +197,7 @@ class Run:
     def build(self, of: SwitchProgram) -> Build:
         """Return the build of one of the switches' programs.
 
-        Raises UserError.
+        Raises UserError if its P4 file is missing.
         """
         from wireformats import p4 as packet_includes  # imports compiled modules
 
@@ -213,14 +213,20 @@ class Run:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The multicast groups that the workload's flows go to. Raises UserError."""
+        """The multicast groups that the workload's flows go to.
+
+        Raises UserError if the workload needs too many groups.
+        """
         name, values = named("workload", self.scenario.workload)
         wanted = workloads.groups(name, values, self.topology, self.seed, self.folder)
         return tuple(Group(number, source, members) for number, (source, members) in enumerate(wanted, start=1))
 
     @cached_property
     def collectives(self) -> tuple[CollectiveGroup, ...]:
-        """The groups whose operations the switches replicate and combine. Raises UserError."""
+        """The groups whose operations the switches replicate and combine.
+
+        Raises UserError if this network cannot serve them.
+        """
         name, values = named("workload", self.scenario.workload)
         return tuple(workloads.collectives(name, values, self.topology, self.seed, self.folder))
 
@@ -235,7 +241,7 @@ class Run:
     def addresses(self, sources: tuple[int, ...], destinations: tuple[int, ...]) -> tuple[str, str]:
         """Return the source and destination address of a flow between these hosts.
 
-        Raises UserError.
+        Raises UserError if they are none of the workload's multicast groups.
         """
         if len(sources) == len(destinations) == 1:
             return self._host_addresses[sources[0]], self._host_addresses[destinations[0]]
@@ -263,7 +269,7 @@ class Run:
     def cc_scope(self) -> str:
         """Scope of a reaction point: the queue pairs that share it.
 
-        Raises UserError.
+        Raises UserError if the protocol does not have the scenario's scope.
         """
         return as_user_error(lambda: self.protocol.scope(self.scenario.nic.cc_scope))
 
@@ -460,7 +466,7 @@ class Run:
     def _part(self, group: TrafficGroup) -> Part:
         """Return the traffic of a group of the scenario.
 
-        Raises UserError.
+        Raises UserError if its hosts or its workload are invalid.
         """
         where = f"groups.{group.name}"
         hosts = hosts_like(self._of_servers, group.hosts, where)
@@ -568,7 +574,7 @@ def _links_of(topology: Topology, index: int, event: LinkEvent) -> list[int]:
 def named(key: str, table: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return a table's `name` and the rest.
 
-    Raises UserError.
+    Raises UserError if the name is missing.
     """
     values = dict(table)
     name = values.pop("name", None)

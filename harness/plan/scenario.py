@@ -337,7 +337,7 @@ class Attack(Table):
 def _group_name(name: str) -> str:
     """Return a group's name, which is a part of keys and of table columns.
 
-    Raises ValueError.
+    Raises ValueError for a name that is too long or has dots or spaces.
     """
     if not 0 < len(name) <= 40 or any(letter == "." or letter.isspace() for letter in name):
         raise ValueError("should have 1 to 40 characters, and neither dots nor spaces")
@@ -482,7 +482,7 @@ def find(name: str) -> Path:
 def find_file(kind: str, name: str, known: Mapping[str, Path]) -> Path:
     """Return a path to a .toml file, or one of `known` by name.
 
-    Raises UserError.
+    Raises UserError if there is neither.
     """
     if not name.isprintable():  # bytes that are not UTF-8 become surrogates
         raise UserError(f"{kind} {name!r}: expected a name that can be printed")

@@ -75,7 +75,7 @@ def built_in() -> dict[str, Path]:
 def load(name: str) -> tuple[Sweep, Path]:
     """Return a sweep by name or from a .toml file, and the base folder of its relative paths.
 
-    Raises UserError.
+    Raises UserError if there is none, and for invalid keys or values.
     """
     path = find_file("sweep", name, built_in())
     return sweep_of(read(path), path.parent), path.parent
@@ -86,7 +86,7 @@ def sweep_of(tables: Mapping[str, Any], folder: Path) -> Sweep:
 
     Python files are relative to `folder`, wherever the scenario is.
 
-    Raises UserError.
+    Raises UserError for invalid keys or values.
     """
     changed = anchored(with_numbers(tables), folder)  # values are compared and become axes of plots
     for key in ("axes", "set"):

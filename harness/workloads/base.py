@@ -246,7 +246,7 @@ def build(
 ) -> Traffic:
     """Return the traffic of one run, which depends only on the workload, the network and the seed.
 
-    Raises UserError.
+    Raises UserError for invalid keys or values, and for traffic without flows.
 
     The traffic of a `group` of the scenario has random numbers of its own. Only workload `none` may
     have no flows.
@@ -266,7 +266,7 @@ def groups(
 ) -> list[tuple[int, tuple[int, ...]]]:
     """Return the distinct multicast groups of the same traffic.
 
-    Raises UserError.
+    Raises UserError if there are more than a network can have.
     """
     model = validate(parameters(name), values, "workload")
     wanted = list(dict.fromkeys(model.groups(Setting(topology, random.Random(f"workload {seed}"), folder))))

@@ -219,7 +219,7 @@ def _unpacked(file: BinaryIO) -> Iterator[BinaryIO]:
 def _varint(stream: BinaryIO) -> int | None:
     """Return a length; None at the end of the file.
 
-    Raises DecodeError.
+    Raises DecodeError if the file ends within it.
     """
     value = 0
     for place in range(_MOST_OF_VARINT):

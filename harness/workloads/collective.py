@@ -190,7 +190,7 @@ class Collectives(WorkloadParameters):
     def _groups(self, setting: Setting) -> list[CollectiveGroup]:
         """Return the group of each application, in order, with numbers from 1.
 
-        Raises UserError.
+        Raises UserError if there are too few hosts or too many operations.
         """
         taken = {host for app in self.applications for host in app.members}
         free = [host for host in range(setting.hosts) if host not in taken]

@@ -43,7 +43,10 @@ def whole(where: str, word: str, what: str = "a number", most: int = MAX_SIZE_BY
 
 
 def time_ns(where: str, word: str, unit_ns: Decimal) -> int:
-    """Return a time in `unit_ns` as whole nanoseconds, rounded down. Raises UserError."""
+    """Return a time in `unit_ns` as whole nanoseconds, rounded down.
+
+    Raises UserError for a word that is not a time, or one that is too large.
+    """
     value = decimal(word)
     if value is None or (found_ns := value * unit_ns) >= MAX_TIME_NS:
         raise UserError(f"{where}: expected a time from 0 to 2^61 ns, got {shown(word)}")
@@ -53,7 +56,7 @@ def time_ns(where: str, word: str, unit_ns: Decimal) -> int:
 def host(where: str, index: int, setting: Setting) -> int:
     """Return `index` if the network has such a host.
 
-    Raises UserError.
+    Raises UserError if it does not.
     """
     if not 0 <= index < setting.hosts:
         raise UserError(

@@ -68,7 +68,7 @@ def add(
 def messages(collective: Collective, algorithm: Algorithm, n: int) -> int:
     """Return the number of messages of a collective of `n` ranks.
 
-    Raises UserError.
+    Raises UserError if the algorithm does not support the collective.
     """
     return sum(map(len, rounds(collective, algorithm, n)))
 
@@ -76,7 +76,7 @@ def messages(collective: Collective, algorithm: Algorithm, n: int) -> int:
 def rounds(collective: Collective, algorithm: Algorithm, n: int) -> Iterator[_Round]:
     """Yield the messages of each round.
 
-    Raises UserError.
+    Raises UserError if the algorithm does not support the collective.
     """
     if collective in _TO_ROOT:
         return _to_root(algorithm, n, parts=collective == "gather")

@@ -98,7 +98,7 @@ def distributions() -> list[str]:
 def read_distribution(name: str, folder: Path) -> Distribution:
     """Return a distribution by name, or from a file (a path that ends in .txt).
 
-    Raises UserError.
+    Raises UserError for an unknown name, and for a file that cannot be read or is invalid.
     """
     if name.endswith(".txt"):
         path = folder / name

@@ -163,7 +163,7 @@ def memory_limit(run: Run, built: int = 1, built_here: int = 1) -> MemoryLimit:
 def check_fits(run: Run, foreseen: Expected) -> None:
     """Check that this machine has the memory of the run.
 
-    Raises UserError.
+    Raises UserError if it does not.
 
     This is not checked if the scenario sets `memory_bytes`: the run then ends when it exceeds that.
     """
@@ -204,7 +204,7 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
     """Return the forecast of all flows up to the run's limit, by a walk through dependent flows.
 
     `traffic` is that of the run, if it has already been generated. Each flow has one source, since
-    plans refuse others. Raises UserError.
+    plans refuse others. Raises UserError if the workload cannot be generated.
     """
     topology, traffic, limit_ns = run.topology, traffic or run.traffic(), run.limit_ns
     packet_bits = run.scenario.link_bytes(run.data_bytes) * 8

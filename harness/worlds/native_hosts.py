@@ -23,7 +23,7 @@ def prefer_native_hosts() -> None:
 def use_native_hosts() -> bool:
     """Use the compiled hosts, before anything imports their modules.
 
-    Raises UserError.
+    Raises UserError if they cannot be compiled.
     """
     # Pipelines need both tools, too, so these errors come first. The error of the hosts would
     # suggest to run them as plain Python, which would not help.

@@ -301,7 +301,7 @@ class RankCrew(Joined):
 def _forked() -> tuple[int, int, int]:
     """Return the child's id, or 0 in the child, and a pipe's ends, for reading and writing.
 
-    Raises OSError.
+    Raises OSError if there are too many processes or open files.
     """
     errors, own_end = os.pipe()
     try:
@@ -338,7 +338,7 @@ class Staff(Protocol):
     def __call__(self, run: Run, foreseen: Expected | None = None) -> int:
         """Return the number of workers; `foreseen` is the run's forecast, if it is known.
 
-        Raises UserError.
+        Raises UserError if the run cannot be forecast.
         """
 
 
@@ -346,7 +346,7 @@ def workers_of(wanted: str | None, traced: bool = False) -> Staff:
     """Return the rule for a requested number of workers.
 
     "auto" or None stands for the scenario's number, or as many as are worthwhile. `traced` means
-    that a flow is traced. Raises UserError.
+    that a flow is traced. Raises UserError for an invalid number.
     """
     if wanted is None:
         return lambda run, foreseen=None: workers_of(str(run.scenario.workers or AUTO), traced)(run, foreseen)

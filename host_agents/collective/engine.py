@@ -533,7 +533,7 @@ class Engine(Arbiter):
     ) -> Operation:
         """Return an operation to post; a write or a push carries the memory's contents at the address.
 
-        Raises HostError.
+        Raises HostError for an unknown operator, and for an address or a size that the memory does not have.
         """
         if operator not in OPERATORS.values():
             raise HostError(f"operator {operator}: expected one of: {', '.join(map(str, OPERATORS.values()))}")

@@ -62,7 +62,7 @@ class Program(OperationOwner):
     def join(self, joining: Joining) -> None:
         """Join a group.
 
-        Raises HostError.
+        Raises HostError if this host is already in a group with this number.
         """
         self.memberships[joining.number] = self.engine.join(joining)
         self._expected[joining.number] = [joining.first_sequence] * joining.members

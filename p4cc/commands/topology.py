@@ -87,7 +87,7 @@ def convert(network: str, kind: str | None, settings: tuple[str, ...], out: Path
 def _read(network: str, kind: str | None, settings: tuple[str, ...]) -> Topology:
     """Return the network that the arguments name.
 
-    Raises UserError.
+    Raises UserError if the name, the file or a setting is not one of a network.
     """
     import topologies
     from harness.plan.references import loaded

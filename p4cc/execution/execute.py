@@ -127,7 +127,10 @@ def _completed(
 
 
 def _workers(request: RunRequest, ranks: Ranks | None) -> Callable[[Run], int | Ranks]:
-    """Return the workers or ranks that share a run. Raises UserError."""
+    """Return the workers or ranks that share a run.
+
+    Raises UserError for an invalid number of workers.
+    """
     return workers_of(request.workers, request.how.trace is not None) if ranks is None else lambda run: ranks
 
 

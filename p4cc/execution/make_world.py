@@ -78,7 +78,10 @@ def _task(run: Run, how: How) -> tuple[str, dict[str, str]]:
 
 
 def follow(ranks: Ranks, request: RunRequest) -> None:
-    """Take part in a request's runs as a rank other than the first. Raises UserError."""
+    """Take part in a request's runs as a rank other than the first.
+
+    Raises UserError if the ranks were not given the same runs.
+    """
     runs = {run.portable.label: run.run() for run in batch_of(request.selection).runs}
 
     def build(task: tuple[str, dict[str, str]]) -> VirtualWorld:

@@ -129,7 +129,10 @@ class Tables:
         return table.attribute(kind)
 
     def read(self, entity: Message, state: State, target: Message) -> list[Message]:
-        """Return the entities that a query of a request for `target` selects. Raises P4RuntimeError."""
+        """Return the entities that a query of a request for `target` selects.
+
+        Raises P4RuntimeError for an invalid or unsupported query.
+        """
         self._check(state)
         kind = entity.WhichOneof("entity")
         if kind == "table_entry":

@@ -62,7 +62,10 @@ class Part:
         self.tables = Tables(pipe.compiled.bf_rt, pipe.compiled.p4info, fixed, alike, pipes)
 
     def look(self, at: Callable[[State], _T]) -> _T:
-        """Return a function's result while no other thread changes the pipe's state. Raises P4RuntimeError."""
+        """Return a function's result while no other thread changes the pipe's state.
+
+        Raises P4RuntimeError if the switch has no pipeline.
+        """
         return self.device.look(at)
 
     def has(self, entity: Message) -> bool:
@@ -70,7 +73,10 @@ class Part:
         return self.look(lambda state: self.tables.has(entity, state))
 
     def read(self, query: Message, target: Message) -> list[Message]:
-        """Return the entities that a query of a request for `target` selects. Raises P4RuntimeError."""
+        """Return the entities that a query of a request for `target` selects.
+
+        Raises P4RuntimeError for an invalid or unsupported query.
+        """
         return self.look(lambda state: self.tables.read(query, state, target))
 
     def listen(self) -> None:
@@ -153,7 +159,10 @@ class Parts:
         return any(part.has(entity) for part in concerned)
 
     def read(self, parts: Sequence[Part], query: Message, target: Message) -> list[Message]:
-        """Return the entities that a query selects, joined over the pipes that it concerns. Raises P4RuntimeError."""
+        """Return the entities that a query selects, joined over the pipes that it concerns.
+
+        Raises P4RuntimeError for an invalid or unsupported query.
+        """
         concerned = self.concerned(parts, query, target)
         if query.WhichOneof("entity") != "table_entry":
             concerned = concerned[:1]

@@ -130,7 +130,7 @@ def html(coverage: Coverage) -> str:
 def write(coverage: Coverage, folder: Path) -> None:
     """Write index.html and coverage.info (lcov) into a folder, which is created if necessary.
 
-    Raises UserError.
+    Raises UserError if a file cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     write_files({folder / "index.html": html(coverage).encode(), folder / "coverage.info": lcov(coverage).encode()})

@@ -211,7 +211,7 @@ def _check(programs: Collection[Path], interfaces: Collection[tuple[int, str]]) 
 def _tracer(logged: bool, file: Path | None) -> Callable[[Event], object] | None:
     """Return the listener of packet events: the log, a file of JSON lines, both or none.
 
-    Raises UserError.
+    Raises UserError if the file cannot be written.
 
     A file that cannot be written any more (a full disk) is closed, and the log says so; the switch goes on.
     """

@@ -331,7 +331,7 @@ class SwitchProcess:
     def stop(self) -> None:
         """Stop everything, and write the statistics file if one is configured.
 
-        Raises UserError.
+        Raises UserError if the file cannot be written.
         """
         self._stop.set()
         if self._stats_file is not None:

@@ -117,7 +117,7 @@ def built_in() -> list[str]:
 def load(name: str) -> Target:
     """Return the target with this name, or the one that a file describes.
 
-    Raises UserError.
+    Raises UserError for an unknown name, and for a file that cannot be read or is invalid.
     """
     path = Path(name) if name.endswith(".toml") else FOLDER / f"{name}.toml"
     if not name.endswith(".toml") and name not in built_in():

@@ -156,7 +156,7 @@ class State:
     def read(self, query: Message) -> Iterator[Message | None]:
         """Yield the entities that a query selects, and None for each one that was checked and not selected.
 
-        Raises P4RuntimeError.
+        Raises P4RuntimeError for an invalid or unsupported query.
         """
         kind = query.WhichOneof("entity")
         reader = self.cell_readers.get(kind) or self.readers.get(kind)
@@ -170,7 +170,7 @@ class State:
     def collect(self, messages: Iterator[_T | None], into: list[_T]) -> None:
         """Collect everything that is not None, in parts between which the data plane runs.
 
-        Raises P4RuntimeError.
+        Raises P4RuntimeError if the query behind `messages` is invalid.
         """
         while True:
             looked, before = 0, len(into)
@@ -377,7 +377,10 @@ class Device:
             raise batch_error("write", _errors(len(steps), errors, all_or_none))
 
     def look(self, at: Callable[[State], _T]) -> _T:
-        """Return a function's result while no other thread changes the state. Raises P4RuntimeError."""
+        """Return a function's result while no other thread changes the state.
+
+        Raises P4RuntimeError if the switch has no pipeline.
+        """
         with self._control:
             return at(self._current())
 

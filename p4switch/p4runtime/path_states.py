@@ -68,7 +68,10 @@ class PathStates:
         return objects.values(state.kind, self._switch.object_read(name, index))
 
     def write(self, kind: int, entry: Message) -> Callable[[], None]:
-        """Write a cell and return how to undo it. Raises P4RuntimeError."""
+        """Write a cell and return how to undo it.
+
+        Raises P4RuntimeError for an update other than MODIFY, and for an index or a value that does not fit.
+        """
         state = self._of(entry)
         if kind != p4runtime_pb2.Update.MODIFY:
             invalid(f"{state.name}: its cells always exist; expected MODIFY")

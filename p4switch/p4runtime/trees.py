@@ -57,7 +57,10 @@ class Trees:
         self.lags: dict[int, Lag] = {}
 
     def set_tree(self, ident: int, tree: Tree | None) -> Undo:
-        """Set a group, or remove it with None; return how to undo it. Raises P4RuntimeError."""
+        """Set a group, or remove it with None; return how to undo it.
+
+        Raises P4RuntimeError for an invalid number, and for nodes that do not exist or belong to another group.
+        """
         if not 0 < ident <= MAX_GROUP:
             invalid(f"group {ident}: expected a number from 1 to {MAX_GROUP}, as 0 sends nothing")
         if tree is not None:

@@ -381,7 +381,9 @@ def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
 
 
 def files_command(program: Path, files: Mapping[int, str], thrift_port: int) -> list[str]:
-    """Return the command of a BMv2 switch whose packets are in files, by port. Raises UserError.
+    """Return the command of a BMv2 switch whose packets are in files, by port.
+
+    Raises UserError if BMv2 is not installed.
 
     It reads arriving packets from NAME_in.pcap, and writes departing ones to NAME_out.pcap.
     """

@@ -62,7 +62,7 @@ COMPARE: dict[str, Callable[[int, int], bool]] = {
 def parse(text: str) -> list[Command]:
     """Return the commands of a test; a line that does not start with a command continues the one before.
 
-    Raises StfError.
+    Raises StfError for a line that is meant as a command and is none.
     """
     commands: list[Command] = []
     for number, raw in enumerate(text.splitlines(), start=1):

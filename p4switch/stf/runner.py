@@ -168,7 +168,7 @@ class Runner:
     def check(self) -> None:
         """Compare the frames sent with the expected ones.
 
-        Raises UserError.
+        Raises UserError if they differ.
         """
         for port in sorted({*self.mentioned, *(self.sent if self.nothing_else else ())}):
             expected, sent = self.expected.get(port, []), self.sent.get(port, [])

@@ -51,7 +51,7 @@ class State:
 
 
 class Prover:
-    """Formulas of `code`, built until `deadline`, a time of `time.monotonic`. Raises TimeoutError.
+    """Formulas of `code`, built until `deadline`, a time of `time.monotonic`. Raises TimeoutError after it.
 
     `stable`: a field of an invalid header reads the same every time, which P4 does not promise.
     """

@@ -52,7 +52,7 @@ class Attack(ABC):
     def attempt(self, rng: random.Random) -> int:
         """Make one attack, whose choices are all drawn from `rng`, and return its number of units.
 
-        Raises Finding.
+        Raises Finding for a violated promise.
         """
 
     def close(self) -> None:  # noqa: B027  (most have nothing to end)

@@ -17,7 +17,7 @@ from harness.plan.traffic_summary import TrafficSummary
 def _events(run: Run, traffic: TrafficSummary) -> None:
     """Check that events name existing links.
 
-    Raises UserError.
+    Raises UserError if one does not.
     """
     run.link_changes()
 

@@ -11,7 +11,7 @@ from p4switch.errors import UserError
 def headroom(run: Run, traffic: TrafficSummary) -> None:
     """Check that PFC's headroom leaves some of the shared buffer.
 
-    Raises UserError.
+    Raises UserError if nothing is left, and for settings that contradict each other.
     """
     settings = run.scenario.switch
     if settings.pfc.xoff_bytes is not None and settings.ingress_bytes is not None:

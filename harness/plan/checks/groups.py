@@ -12,7 +12,7 @@ from p4switch.errors import UserError
 def work(run: Run, traffic: TrafficSummary) -> None:
     """Check that program and protocol suit the workload, which has collectives or only flows.
 
-    Raises UserError.
+    Raises UserError if one does not.
     """
     in_protocol = run.protocol.info.injection is not None
     if not traffic.assignments:
@@ -34,7 +34,7 @@ def work(run: Run, traffic: TrafficSummary) -> None:
 def collectives(run: Run, traffic: TrafficSummary) -> None:
     """Check that the switches can serve the workload's groups in its classes.
 
-    Raises UserError.
+    Raises UserError if one cannot.
     """
     if not run.collectives:
         return

@@ -19,7 +19,7 @@ _MAX_RTT_NS = 10**12
 def nics(run: Run) -> None:
     """Check that the scenario's values fit a NIC.
 
-    Raises UserError.
+    Raises UserError for a value that does not fit, and if a base RTT is too long.
     """
     rtt_ns = run.base_rtt_ns()
     if rtt_ns > _MAX_RTT_NS:
@@ -38,7 +38,7 @@ def nics(run: Run) -> None:
 def reliability(run: Run) -> None:
     """Check that the protocol supports the way in which losses are repaired.
 
-    Raises UserError.
+    Raises UserError if it does not.
     """
     as_user_error(lambda: run.protocol.check_reliability(run.reliability))
 
@@ -46,7 +46,7 @@ def reliability(run: Run) -> None:
 def extensions(run: Run) -> None:
     """Check that protocols and load balancers from outside can open a queue pair.
 
-    Raises UserError.
+    Raises UserError if one cannot.
     """
     cc, lb = run.protocol.info.name, run.load_balancing.name
     outside = [registry.KINDS[key].described(name) for key, name in registry.outside([cc], [lb])]
@@ -68,7 +68,7 @@ def extensions(run: Run) -> None:
 def _hooks(part: object, whose: str) -> None:
     """Check that a NIC calls each `on_...` method of a part, and can call overriding methods.
 
-    Raises UserError.
+    Raises UserError for a method that the NIC does not call or cannot call.
     """
     own = [cls for cls in type(part).__mro__ if not cls.__module__.startswith("host_agents.") and cls is not object]
     ours = [cls for cls in type(part).__mro__ if cls not in own and cls is not object]

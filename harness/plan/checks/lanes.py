@@ -9,7 +9,7 @@ from p4switch.errors import UserError
 def lanes(run: Run) -> None:
     """Check that hosts and switches suit the programs' lanes, which are the same at all switches.
 
-    Raises UserError.
+    Raises UserError if one does not.
     """
     every = {each.parameters.equal_priorities: each.name for each in run.switch_programs}
     if len(every) > 1:

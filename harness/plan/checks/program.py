@@ -18,7 +18,7 @@ from p4switch.quantities import doubts
 def architecture(run: Run) -> None:
     """Check that each program can be compiled for the architecture that the scenario asks for.
 
-    Raises UserError.
+    Raises UserError if one cannot.
     """
     for each in run.switch_programs:
         program, balancer = each.program, each.load_balancer
@@ -35,7 +35,7 @@ def architecture(run: Run) -> None:
 def loopback(run: Run) -> None:
     """Check that no link is at a loopback port, and that each of these is named once.
 
-    Raises UserError.
+    Raises UserError if one is at a link or named twice.
     """
     for each in run.switch_programs:
         key, ports = each.key_of("loopback.ports"), each.loopback.ports
@@ -52,7 +52,7 @@ def loopback(run: Run) -> None:
 def telemetry(run: Run) -> None:
     """Check that packets carry the shim that the program writes, and that the program writes it.
 
-    Raises UserError.
+    Raises UserError if only one of the two is true.
 
     It is not checked for a program from outside that does not declare `telemetry`.
     """
@@ -75,7 +75,7 @@ def telemetry(run: Run) -> None:
 def agreement(run: Run) -> None:
     """Check parameters that must be equal in the protocol and each program, or in all programs.
 
-    Raises UserError.
+    Raises UserError if they differ.
     """
     for each in run.switch_programs:
         _agreement(run.protocol, each.program, each.parameters)
@@ -100,7 +100,7 @@ def _agreement(protocol: Protocol, program: Program, parameters: ProgramParamete
 def link_rates(run: Run, traffic: TrafficSummary) -> None:
     """Check that each program supports the rates of its switches' links; warn of doubtful ones.
 
-    Raises UserError.
+    Raises UserError for a rate that a program does not support.
     """
     try:
         for each in run.switch_programs:
@@ -114,7 +114,7 @@ def link_rates(run: Run, traffic: TrafficSummary) -> None:
 def time_outs(run: Run, traffic: TrafficSummary) -> None:
     """Check that switches forget no state that a sender may still rely on.
 
-    Raises UserError.
+    Raises UserError if one forgets it too early.
     """
     key = "nic.rto_ns" if run.scenario.nic.rto_base_rtts is None else "nic.rto_base_rtts"
     for each in run.switch_programs:

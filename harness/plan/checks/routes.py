@@ -19,7 +19,7 @@ from topologies.path_ids import path_ids
 def joined(topology: Topology) -> None:
     """Check that there is a path between all pairs of hosts, for base RTTs, windows and time-outs.
 
-    Raises UserError.
+    Raises UserError if there is none.
     """
     apart = topologies.routing.apart(topology)
     if apart is not None:
@@ -34,7 +34,8 @@ def circles(run: Run) -> None:
     """Check that there is no cycle of waiting packets that lanes do not break.
 
     Lanes break cycles with turns from down to up. They do not break cycles of routes alone, nor
-    those of deflections between switches of a tier, which are no turns. Raises UserError.
+    those of deflections between switches of a tier, which are no turns. Raises UserError if there
+    is one.
     """
     every = [each.parameters for each in run.switch_programs]
     if not every[0].equal_priorities or not run.scenario.switch.pfc.enabled:
@@ -75,7 +76,7 @@ def _circle(
 def paths(run: Run) -> None:
     """Check that the protocol supports the network's paths, as the switches' load balancers choose among them.
 
-    Raises UserError.
+    Raises UserError if it does not.
     """
     info = run.protocol.info
     by_packets = [f"lb {run.load_balancing.name!r}"] * run.load_balancing.info.per_packet
@@ -109,7 +110,7 @@ def paths(run: Run) -> None:
 def _balanced(run: Run, each: SwitchProgram) -> None:
     """Check that some switches' program and load balancer suit the protocol and the network's paths.
 
-    Raises UserError.
+    Raises UserError if they do not.
     """
     info, balancer, key = run.protocol.info, each.load_balancer, each.key_of("load_balancing")
     if balancer.detours and not run.topology.detours:

@@ -12,7 +12,7 @@ from p4switch.errors import UserError
 def starts(run: Run, traffic: TrafficSummary) -> None:
     """Check that something starts before the run ends.
 
-    Raises UserError.
+    Raises UserError if nothing does.
     """
     if traffic.first_start_ns >= run.limit_ns:
         name, values = named("workload", run.scenario.workload)

@@ -80,7 +80,7 @@ class SwitchProbe(Probe):
     def read(self, run: Run, pipe: Pipe, client: Client) -> Iterator[Values]:
         """Yield the rows of one pipe of a switch, without the columns for time and switch.
 
-        Raises UserError.
+        Raises UserError if the switch refuses.
         """
 
 
@@ -117,7 +117,7 @@ register = REGISTRY.register
 def parse(settings: Sequence[Mapping[str, Any]]) -> list[Probe]:
     """Return the probes of a scenario before any check against a run.
 
-    Raises UserError.
+    Raises UserError for an unknown kind, an invalid value or a name that is taken.
     """
     probes: dict[str, Probe] = {}
     for i, values in enumerate(settings):

@@ -55,7 +55,7 @@ class CellProbe(SwitchProbe):
     def read_by(self, reader: program_state.Reader, run: Run, pipe: Pipe) -> Iterator[Values]:
         """Yield the rows of one pipe through a reader; none if its program does not have the array.
 
-        Raises UserError.
+        Raises UserError if the switch refuses.
         """
         try:
             array = self._array(run, pipe)

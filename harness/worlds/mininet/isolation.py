@@ -38,7 +38,7 @@ def private_network() -> Iterator[None]:
 def enter_network(file: str) -> None:
     """Move the calling thread into the network namespace of a file.
 
-    Raises OSError.
+    Raises OSError if the file cannot be opened or is no network namespace.
     """
     with open(file) as namespace:
         if _LIBC.setns(namespace.fileno(), _CLONE_NEWNET):

@@ -101,7 +101,7 @@ class Launcher:
     def wait_ready(self) -> None:
         """Wait until the zygote has imported everything.
 
-        Raises ProcessDiedError.
+        Raises ProcessDiedError if it has died or does not answer in time.
         """
         while not self._ready:
             self._receive(_START_S)
@@ -154,7 +154,7 @@ class Launcher:
     def pids(self) -> list[int]:
         """Return the ids of all processes, once the zygote has reported those that it forked.
 
-        Raises ProcessDiedError.
+        Raises ProcessDiedError if a process has died or does not start in time.
         """
         end = time.monotonic() + _START_S
         while unknown := [process.name for process in self.processes.values() if process.pid < 0]:

@@ -26,7 +26,7 @@ class RawPort:
     def __init__(self, interface: str) -> None:
         """Open the interface.
 
-        Raises OSError.
+        Raises OSError if the interface does not exist or may not be opened.
         """
         self.frames_sent = 0
         self.send_failed = 0

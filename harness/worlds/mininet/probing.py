@@ -80,7 +80,7 @@ class SwitchReader:
     def read_last(self, end_ns: int) -> None:
         """Read the probes that are read at the end of the run, when the network is empty.
 
-        Raises UserError.
+        Raises UserError if a switch refuses.
         """
         for probe in self._at_end:
             self._read(probe, end_ns)
@@ -88,7 +88,7 @@ class SwitchReader:
     def count(self) -> Mapping[program_ledger.Kind, int]:
         """Return the programs' counts by name, at the end of the run.
 
-        Raises UserError.
+        Raises UserError if a switch refuses.
         """
         return program_ledger.count(
             (program_state.ByP4Runtime(client), self._setups[name].program.accounts)
@@ -98,7 +98,7 @@ class SwitchReader:
     def residue(self, wait_s: float, patience_s: float) -> dict[str, int] | None:
         """Return the flow state left in registers, read every `wait_s` until it is gone or `patience_s` have passed.
 
-        None if that cannot be known. Raises UserError.
+        None if that cannot be known. Raises UserError if a switch refuses.
         """
         if not self._residual:
             return None

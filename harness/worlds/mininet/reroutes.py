@@ -36,7 +36,10 @@ class Rerouter:
         self.stop, self.close = self._thread.stop, self._thread.close
 
     def start(self, epoch_ns: int, dilation: int) -> None:
-        """Start with model time 0 at `epoch_ns` of CLOCK_MONOTONIC. Raises UserError."""
+        """Start with model time 0 at `epoch_ns` of CLOCK_MONOTONIC.
+
+        Raises UserError if a switch cannot be reached.
+        """
         if not self._changes:
             return
         for client in self._clients.values():

@@ -203,7 +203,10 @@ class Table(ABC):
         """Delete all entries, or set them to their initial values."""
 
     def read(self, entry: Message, state: State, target: Message) -> list[Message]:
-        """Return the entries that a query for `target` selects. Raises P4RuntimeError."""
+        """Return the entries that a query for `target` selects.
+
+        Raises P4RuntimeError for an invalid or unsupported query, and if an entry that it names does not exist.
+        """
         flags = entry.table_flags
         value = entry.WhichOneof("value")
         self.check_read(entry, target.pipe_id)
@@ -243,7 +246,9 @@ class Table(ABC):
         return kept
 
     def check_read(self, entry: Message, pipe: int) -> None:
-        """Refuse to read shared entries from a single pipe, and the other way round. Raises P4RuntimeError.
+        """Refuse to read shared entries from a single pipe, and the other way round.
+
+        Raises P4RuntimeError if the entries of this table do not have this scope.
 
         Entries read from software belong to the pipes they were written for; entries read from hardware belong to each
         pipe.

@@ -17,7 +17,7 @@ class ConstantError(Exception):
 def arithmetic(op: str, left: int, right: int, t: Type) -> int:
     """Return `left op right` for operands of type `t`.
 
-    Raises ConstantError.
+    Raises ConstantError if the result is not defined or too large.
     """
     if op in ("/", "%") and right == 0:
         raise ConstantError("division by zero")
