@@ -356,8 +356,8 @@ def _add_replicas(entry: Message, replicas: Iterable[tuple[int, int]]) -> None:
 class SwitchSetup:
     """Compiled program of one or more switches, with the parameters that determine its entries.
 
-    If a switch has several pipes, it is that of pipe number `pipe`, and `program_pipes` run the same
-    program.
+    On a switch with several pipes, it is the program of pipe number `pipe`, and of all
+    `program_pipes`.
     """
 
     program: Program

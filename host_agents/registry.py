@@ -86,7 +86,7 @@ class ProtocolInfo:
     max_switches: int = 0  # largest number of switches on a path for which its packets have room; 0: unlimited
     # Approximate mean number of its own packets per data packet, for forecasts of a run's work.
     own_packets: float = 0.0
-    # What limits a sender with an unlimited window: grants before it sends (credits, rates of
+    # The limit of a sender with an unlimited window: grants before it sends (credits, rates of
     # switches), feedback on data in the same queues, or nothing. Forecasts of a run's memory use
     # it.
     held_back_by: Literal["grants", "feedback", "nothing"] = "feedback"
@@ -355,7 +355,7 @@ def _told(owner: str, mistake: Any) -> str:
 def resolve(name: str, parameters: Mapping[str, Any] | None = None) -> Protocol:
     """Return the protocol `name`, with its mechanisms and parameters; omitted parameters have defaults.
 
-    Raises UnknownNameError, ParameterError.
+    Raises UnknownNameError for an unknown name, and ParameterError for an invalid parameter.
     """
     base, *added = name.split("+")
     info = _protocols.get(base)
@@ -386,7 +386,7 @@ def resolve(name: str, parameters: Mapping[str, Any] | None = None) -> Protocol:
 def resolve_load_balancer(name: str, parameters: Mapping[str, Any] | None = None) -> LoadBalancing:
     """Return the load balancer `name` with its parameters.
 
-    Raises UnknownNameError, ParameterError.
+    Raises UnknownNameError for an unknown name, and ParameterError for an invalid parameter.
     """
     info = _load_balancers.get(name)
     if info is None:

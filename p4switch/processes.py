@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any, Literal
 
 _PR_SET_PDEATHSIG = 1
-# Of an interpreter that has no -P: what it reads modules from beside its own, and what it is to run.
+# For an interpreter without -P: takes the folders of modules besides its own, and the module or file to run.
 _ISOLATED = """
 import json, runpy, site, sys
 before, added, how, what = json.loads(sys.argv.pop(1))

@@ -1,4 +1,4 @@
-"""What p4c's open-source back end makes of programs for TNA and T2NA, beside `p4cc fit` and our `bf-rt.json`.
+"""Comparison of p4c's open-source back end for TNA and T2NA with `p4cc fit` and our `bf-rt.json`.
 
     python tools/chip_beside.py PROGRAM.p4|FOLDER ... [-I DIR] [-D NAME[=VALUE]] [--arch NAME] [--seconds S] [--details]
 

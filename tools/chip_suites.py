@@ -2,15 +2,15 @@
 
     python -m tools.chip_suites CHECKOUT [--only TEXT] [--test NAME] [--environment FOLDER] [--logs FOLDER]
 
-CHECKOUT has p4lang/open-p4studio's `pkgsrc`: of it `p4-examples/p4_16_programs`, `ptf-modules` and
-`bf-drivers/src/bf_rt` are needed. The tests run unchanged, by their own PTF, library of packets (bf_pktpy) and
-BfRuntime client, each program's on one switch, in a network namespace of its own, and each test in a process of its
-own, so that one that fails does not leave its connection to the next. A v1model program has P4Runtime instead of
-BfRuntime, as its early client expects. Needs root.
+CHECKOUT has p4lang/open-p4studio's `pkgsrc`, whose `p4-examples/p4_16_programs`, `ptf-modules` and
+`bf-drivers/src/bf_rt` are needed. The tests run unchanged, with their own PTF, packet library (bf_pktpy) and BfRuntime
+client. All tests of a program run on one switch in a network namespace. Each test runs in a process of its own, so a
+test that fails does not leave its connection to the next. A v1model program has P4Runtime instead of BfRuntime, as its
+early client expects. The command needs root.
 
-There is no Thrift: the modules that its compiler makes are empty here, and tests that use it fail. Ports are those
+There is no Thrift: the modules that its compiler generates are empty here, and tests that use it fail. Ports are those
 that the published scripts use without a `ports.json`. Programs that come with options of the closed model have the
-ports of that file and four pipes, of which the options say which lead back to themselves.
+ports of that file and four pipes; the options name the pipes that loop back.
 
 The packages that the tests need get a virtual environment, made once in FOLDER (`.chip-ptf` by default).
 """

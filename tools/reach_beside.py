@@ -2,11 +2,11 @@
 
     python tools/reach_beside.py PROGRAM.p4|FOLDER ... [-I FOLDER] [--sample N --seed N] [--seconds S]
 
-Of the v1model programs in the folders, or N that are drawn of them: both tools get S seconds for each, and the tests of
-both run on the built-in switch, which counts the statements that packets pass. All statements count but those that
-`p4cc testgen` proves to be out of reach and that no test of either reaches. A program without any that count is whole
-for neither. A test whose expectation does not hold counts, and is told of. `p4testgen` has to be in PATH, built with
-its target bmv2. It is asked for statements, by the search that is made for them, and for each test that covers more.
+Both tools get S seconds for each of the v1model programs in the folders, or for N of them drawn at random. The tests of
+both run on the built-in switch, which counts the statements that packets pass. Statements that `p4cc testgen` proves to
+be unreachable, and that no test reaches, do not count. A program without other statements is fully covered by neither
+tool. A test whose expectation does not hold counts, and is reported. `p4testgen` has to be in PATH, built with its
+target bmv2. It runs with its search for statement coverage, and writes each test that covers more.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Dragonflies (Kim et al., ISCA 2008): groups of fully connected switches, each group joined to every other one.
 
-Routes are shortest paths, some of which have two links between groups, or the paper's minimal or
-Valiant's, or UGAL chooses between these (`topologies.group_paths`). They contain cycles between
-groups, so with PFC packets can wait for each other. Lossless runs may therefore deadlock, which
-ends them.
+Routes are shortest paths, which may have two links between groups, or the paper's minimal paths, or
+Valiant's. UGAL chooses between the last two (`topologies.group_paths`). Routes contain cycles
+between groups, so with PFC packets can wait for each other. Lossless runs may therefore deadlock,
+which ends them.
 """
 
 from __future__ import annotations

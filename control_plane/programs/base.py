@@ -141,7 +141,7 @@ class ProgramParameters(Table, ABC):
     contains: ClassVar[tuple[str, ...]] = ()  # programs that this one can replace, because it does their work, too
     agrees: ClassVar[tuple[str, ...]] = ()  # parameters that the protocol must have, with the same values
     telemetry: ClassVar[bool] = False  # the program appends records to the INT shim of data packets
-    # The program drops or trims packets when a port's queue is too long, whatever the buffer.
+    # The program drops or trims packets when a port's queue is too long, regardless of the shared buffer.
     limits_queues: ClassVar[bool] = False
     # Parameters in ns that must be at least the retransmission time-out, or 0 for never.
     outlast_rto: ClassVar[tuple[str, ...]] = ()

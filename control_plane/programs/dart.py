@@ -51,7 +51,7 @@ class DartParameters(ProgramParameters):
     # Time without a match after which an entry may be replaced: the RTO or more, so that none of
     # its packets is in flight. 0: never.
     entry_timeout_ns: int = Field(16_000_000, ge=0)
-    # What identifies the packets of an entry: message and tokens, or the message alone.
+    # Fields that identify the packets of an entry: message and tokens, or the message alone.
     match: Literal["exact", "message"] = "exact"
     # Ports that a message may be deflected to: all that lead to a switch, or those of its route.
     candidates: Literal["any", "equal-cost"] = "any"

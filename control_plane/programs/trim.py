@@ -69,7 +69,7 @@ class TrimParameters(ProgramParameters):
     # because marks would then also report traffic that a receiver does not control.
     mark_host_ports: bool = True
     trimming: bool = True  # off: packets that find the queue full are dropped
-    # What trims or drops: the program, in ingress, which can only take the newest packet, or the
+    # Part that trims or drops: the program, in ingress, which can only take the newest packet, or the
     # traffic manager, which takes either that packet or the youngest one of the queue, each with
     # probability 1/2. BMv2's traffic manager does not trim.
     trimmed_by: Literal["program", "traffic-manager"] = "program"

@@ -169,7 +169,7 @@ FLOWS = Table(
     always=True,
 )
 
-# Of an attack: those of `messages_table`.
+# Pieces of an attack, from `messages_table`.
 PIECES = Table(
     "pieces",
     (
@@ -186,7 +186,7 @@ def in_order() -> list[str]:
 
 
 def usual() -> list[Column]:
-    """Return the columns that need not be asked for."""
+    """Return the columns that a table has by default."""
     return [column for column in FLOWS.columns if not column.asked]
 
 

@@ -75,7 +75,7 @@ class Pfc(Table):
     priorities: tuple[Priority, ...] = Field(default=(), strict=False)
     # Pause when an ingress port holds more than alpha times the free part of the shared buffer.
     alpha: Alpha = 0.125
-    # Instead: pause when an ingress port holds more than this, whatever is free.
+    # Instead: pause when an ingress port holds more than this, regardless of the free part.
     xoff_bytes: Bytes | None = None
     xon_gap_bytes: Bytes = 3072  # a paused port resumes this far below the threshold
     # Bytes beyond the threshold, per ingress port, in link delays at line rate; two are on the wire

@@ -209,8 +209,8 @@ class Session:
     def open_before(self, start_ns: int, known_ns: int) -> None:
         """Start the flows that waited for their order and start before a time, in a divided session.
 
-        All sessions have been told the flows that became known before `known_ns` anywhere, and all
-        call this with the same times. So they number connections alike.
+        All sessions know the flows that became known before `known_ns` anywhere, and all call this
+        with the same times. So they number connections alike.
         """
         self._opened_ns = known_ns
         in_order = self._in_order

@@ -44,8 +44,8 @@ class DcqcnParameters:
     byte_counter_bytes: int = 0  # B: also an increase after this many bytes sent; 0: no byte counter
     # F, number of increases towards the target rate before additive ones.
     fast_recovery_steps: int = field(default=1, metadata=POSITIVE)
-    additive_increase_bps: float = 20e6  # R_AI, what an additive increase adds to the target rate
-    hyper_increase_bps: float = 200e6  # R_HAI, what a hyper increase adds to the target rate
+    additive_increase_bps: float = 20e6  # R_AI, which an additive increase adds to the target rate
+    hyper_increase_bps: float = 200e6  # R_HAI, which a hyper increase adds to the target rate
     min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest rate
     rate_step_bps: float = 0.0  # the limiter supports multiples of this only and rounds down; 0: any rate
     clamp_target_rate: bool = False  # also cut the target rate in a cut that follows another without an increase

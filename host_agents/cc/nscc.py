@@ -48,7 +48,7 @@ class NsccParameters:
     # Increase in an RTT without marks and delay, times the target over the reference's base RTT;
     # scaled. The simulator's alpha is this divided by the target.
     proportional_increase_packets: float = 4.0
-    eta_packets: float = 0.15  # added in each update period, whatever the signals; scaled
+    eta_packets: float = 0.15  # added in each update period, regardless of the signals; scaled
     fast_increase_share: float = 0.25  # share of the acknowledged bytes that fast increase adds; scaled
     fast_increase_delay_ns: int = 1_000  # a shorter delay counts as none
     decrease_gain: float = 0.8  # gamma: gain of the average delay's excess over the target

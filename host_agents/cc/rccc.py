@@ -104,7 +104,7 @@ class RcccParameters:
     # First increase after a decrease, as a share of the link's rate; it doubles while nothing is marked.
     oversubscription_increase: float = field(default=0.01, metadata=SHARE)
     oversubscription_least_rate: float = field(default=0.01, metadata=SHARE)  # least rate, as a share of the link's
-    # The same, as a share of what each host gets of the uplinks if all send; the larger one holds.
+    # The same, as a share of each host's part of the uplinks if all send; the larger one holds.
     oversubscription_least_uplink_share: float = field(default=0.9, metadata=SHARE_OR_NONE)
 
 

@@ -22,7 +22,7 @@ class TimelyParameters:
     t_low_ns: int = field(default=50_000, metadata=POSITIVE)  # RTT below which the rate always grows
     t_high_ns: int = field(default=500_000, metadata=POSITIVE)  # RTT above which the rate always falls
     min_rtt_ns: int = field(default=20_000, metadata=POSITIVE)  # divisor that normalizes gradients
-    additive_increase_bps: float = 10e6  # delta, what an additive increase adds
+    additive_increase_bps: float = 10e6  # delta, which an additive increase adds
     # increases in succession after which the step is this many times delta
     hyper_increase_steps: int = field(default=5, metadata=POSITIVE)
     # wire bytes acknowledged between two RTT samples: a completion event

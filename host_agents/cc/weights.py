@@ -18,7 +18,7 @@ SHARE_HOST: Final = "host"
 
 @dataclass(frozen=True)
 class WeightsParameters:
-    # Which flows share numbers: those of a host and an epoch, whatever their destination.
+    # Flows that share numbers: those of a host and an epoch, regardless of their destination.
     share: str = field(default=SHARE_HOST, metadata=one_of(SHARE_HOST, "off"))
 
 

@@ -705,7 +705,8 @@ class NamedExpr(Node):
 class StructExpr(Expr):
     """`{a = 1, b = 2, ...}`, with or without a type in front.
 
-    Of a struct or header after checking (or an AnonRecord where nothing says which). A header made so is valid.
+    After checking its type is a struct or a header, or an AnonRecord if the context does not decide. A header from it
+    is valid.
     """
 
     type_expr: TypeExpr | None

@@ -272,7 +272,7 @@ class SwitchProcess:
         first one. There are as many pipes as pipelines, unless `pipes` is given. Packets that leave a port of the
         pipes in `looped` come back to this port.
 
-        Raises UserError, of which a CompileError is one.
+        Raises UserError, or its subclass CompileError for errors in a program.
         """
         compiled = {program: compile_pipelines(program, include, define, arch) for program in programs}
         pipelines = [(program, each) for program, parts in compiled.items() for each in parts]

@@ -129,7 +129,7 @@ def _label(vertex: Vertex) -> str:
 
 
 def table(rows: Sequence[Sequence[Fit]], names: Sequence[str]) -> list[str]:
-    """Return a Markdown table of which program fits which target, with the numbers of stages."""
+    """Return a Markdown table of programs by targets, with the stages that each program needs."""
     head = ["program", *(fit.target.name for fit in rows[0])]
     fits = [[name, *map(_cell, row)] for name, row in zip(names, rows, strict=True)]
     return markdown(head, fits)

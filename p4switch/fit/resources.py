@@ -157,7 +157,7 @@ def _needs_of(start: ir.Block, program: ir.Program) -> ParserNeeds:
             keys = max(keys, sum(width(k.type) for k in end.keys))
         else:
             entries += 2 if isinstance(end, ir.Branch) else 1
-    # What a checksum unit is spelled out as has no place in the source.
+    # Operations that replace a checksum unit have no place in the source.
     assigns = [op for b in order for op in b.ops if isinstance(op, ir.Assign) and op.span is not None]
     sums = tuple(op.span for op in assigns if _computes(op.src))
     return ParserNeeds(deep, -(-long // 8), entries, keys, long, sums)

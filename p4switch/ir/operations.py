@@ -74,8 +74,8 @@ def require_complete(cls: type, constants: Iterable[str] = ()) -> None:
 class Operation:
     """Step of a block.
 
-    What it reads and writes follows from the roles of its attributes, unless it says so itself. A class that lacks one
-    of the declarations, or the role of an attribute, raises TypeError at its definition.
+    Its reads and writes follow from the roles of its attributes, unless the class declares them itself. A class that
+    lacks one of the declarations, or the role of an attribute, raises TypeError at its definition.
     """
 
     __slots__ = ()

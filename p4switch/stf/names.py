@@ -35,7 +35,7 @@ class Names:
     counters: dict[str, str] = field(default_factory=dict)  # -> table of a direct one, or ""
     registers: dict[str, tuple[int, int]] = field(default_factory=dict)  # size, width
     meters: dict[str, tuple[int, str]] = field(default_factory=dict)  # size, table
-    value_sets: dict[str, list[int]] = field(default_factory=dict)  # widths of what is selected on
+    value_sets: dict[str, list[int]] = field(default_factory=dict)  # widths of the selected expressions
 
     @classmethod
     def of(cls, program: ir.Program) -> Names:

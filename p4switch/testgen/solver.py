@@ -19,7 +19,7 @@ _MORE = 4
 _MOST = 10_000_000
 _ROUNDS = 60  # of asking for less
 _PRODUCTS = (z3.Z3_OP_BMUL, z3.Z3_OP_BUDIV, z3.Z3_OP_BUREM, z3.Z3_OP_BUDIV_I, z3.Z3_OP_BUREM_I)
-# What a factor may be, of its number in the run and its bits.
+# Values that are tried for a factor, from its number in the run and its width in bits.
 _NUMBERS: tuple[Callable[[int, int], int], ...] = (
     lambda now, bits: now,
     lambda now, bits: 0,

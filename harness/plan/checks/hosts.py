@@ -86,8 +86,8 @@ def _hooks(part: object, whose: str) -> None:
 def _expect_callable(own: Any, ours: Callable[..., Any], method: str, name: str) -> None:
     """Raise UserError unless the attribute `own` of an object can be called like `ours`, a method's function.
 
-    Compiled hosts pass arguments by position, except those that `ours` takes by name only. `told`
-    is the name in the message.
+    Compiled hosts pass arguments by position, except those that `ours` takes by name only. The
+    message has the name `method`.
     """
     _, *given = inspect.signature(ours).parameters.values()  # without self
     expected = f"expected {name}{_shown(given)}"

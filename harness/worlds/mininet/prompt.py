@@ -35,9 +35,9 @@ def moment(text: str) -> Prompt:
 def while_running(run: Callable[[], str], wait_s: float, open_prompt: Callable[[bool], object]) -> str:
     """Execute `run` in another thread, and open the prompt in this one after `wait_s`.
 
-    Returns the result of `run`. The prompt and signals need the main thread. `open_prompt` is told
-    whether the run had ended by then. Ending the prompt early ends the run, for which this does not
-    wait.
+    Returns the result of `run`. The prompt and signals need the main thread. The argument of
+    `open_prompt` is whether the run had ended by then. If the prompt ends early, so does the run,
+    and this function does not wait for it.
     """
     pool = ThreadPoolExecutor(1, "run")
     try:

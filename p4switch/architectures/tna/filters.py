@@ -1,4 +1,4 @@
-"""What `Lpf` and `Wred` share: arrays of cells, by an index or by the entries of a table, and the input of a call."""
+"""Common parts of `Lpf` and `Wred`: arrays of cells by index or by table entry, and the input of a call."""
 
 from __future__ import annotations
 

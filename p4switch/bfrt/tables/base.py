@@ -1,4 +1,4 @@
-"""What all kinds of tables share; reads and writes become P4Runtime entities."""
+"""Base of all kinds of tables; reads and writes become P4Runtime entities."""
 
 from __future__ import annotations
 

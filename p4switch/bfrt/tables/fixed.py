@@ -1,4 +1,4 @@
-"""What fixed tables share: keys that are numbers, and data fields with names."""
+"""Base of fixed tables, which have numbers as keys and data fields with names."""
 
 from __future__ import annotations
 

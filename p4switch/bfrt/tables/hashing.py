@@ -144,7 +144,7 @@ def _of_crc(crc: Crc) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Program:
-    """What the program says of a hash; each of `inputs` is the width of a field and, of a constant one, its value."""
+    """Hash as the program declares it; each of `inputs` is a field's width, and its value if it is constant."""
 
     algorithm: str
     inputs: tuple[tuple[int, int | None], ...]

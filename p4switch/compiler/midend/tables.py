@@ -255,10 +255,8 @@ class Tables:
     ) -> tuple[ir.FieldRef | ir.Valid, int | None]:
         """Return the place where a key is looked up, and its constant mask.
 
-        If the key has to be assigned to this place first, that is noted.
-
-        If it changes after its evaluation (`changes_later`), by that of a later key or by a mask, it has a place of its
-        own.
+        If the place has to be assigned before the lookup, it is added to `table.computed`. This is so with
+        `changes_later`: the evaluation of a later key or of a mask may change the key's value.
         """
         fixed = not changes_later and not self.low.expressions.effects(node)
         if fixed and isinstance(node, ast.Binary) and node.op == "&":

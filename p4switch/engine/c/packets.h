@@ -152,7 +152,7 @@ static phv *packet_receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tic
     return p;
 }
 
-/* Of the packet path: drops and frees p; hands p to the queues. */
+/* Functions of the packet path: `drop` counts and frees p; `enqueue` hands p to the queues. */
 static void drop(p4_switch *sw, phv *p, uint32_t port, p4_drop_reason reason);
 static void enqueue(p4_switch *sw, phv *p, uint32_t port);
 

@@ -242,8 +242,8 @@ typedef struct p4_profile {
 typedef struct p4_rate { uint64_t per_second, burst, tokens, accrued; } p4_rate;
 typedef struct p4_meter { uint64_t configured; p4_rate rates[2]; /* peak, committed */ } p4_meter;
 
-/* What an array of meters has beside its cells: bytes that are added to the length of each packet, and the cell of a
- * table's default action. */
+/* Further state of an array of meters: bytes that are added to the length of each packet, and the cell of a table's
+ * default action. */
 typedef struct p4_meter_more { int64_t adjust; p4_meter fallback; } p4_meter_more;
 
 /* A copy of a packet. If `of` is not 0, the replica is one of that many, from which a hash chooses one; lag_of works
