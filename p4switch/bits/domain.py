@@ -87,6 +87,12 @@ class Domain(ABC, Generic[Value]):
     @abstractmethod
     def choose(self, condition: Value, yes: Value, no: Value) -> Value: ...
 
+    def clamp(self, a: Value, low: int, high: int, t: Type) -> Value:
+        """Return the value from `low` to `high` that is next to `a`; `t` can represent all three."""
+        least, most = self.constant(low, t), self.constant(high, t)
+        below_high = self.choose(self.compare(">", a, most, t), most, a)
+        return self.choose(self.compare("<", a, least, t), least, below_high)
+
     @abstractmethod
     def extract(self, a: Value, high: int, low: int) -> Value:
         """Return bits `high` to `low`, as an unsigned number."""

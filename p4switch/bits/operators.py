@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from p4switch import ir
 from p4switch.bits.domain import Domain, Value, limits
-from p4switch.compiler.types import Bits, Bool, Type
+from p4switch.compiler.types import INT, Bits, Bool, Type
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%", "&", "|", "^"})
 SATURATING = frozenset({"|+|", "|-|"})
@@ -39,9 +39,12 @@ def saturating(domain: Domain[Value], op: str, t: Bits, a: Value, b: Value) -> V
     """Return `a + b` or `a - b`, limited to the range of `t`."""
     wide = Bits(t.width + 2, True)
     exact = domain.arithmetic(op, domain.resize(a, t, wide), domain.resize(b, t, wide), wide)
-    low, high = (domain.constant(limit, wide) for limit in limits(t))
-    below_high = domain.choose(domain.compare(">", exact, high, wide), high, exact)
-    return domain.resize(domain.choose(domain.compare("<", exact, low, wide), low, below_high), wide, t)
+    return saturated(domain, wide, t, exact)
+
+
+def saturated(domain: Domain[Value], source: Type, t: Bits, a: Value) -> Value:
+    """Return `a` of type `source`, limited to the range of `t`, which is part of that of `source`."""
+    return domain.resize(domain.clamp(a, *limits(t), source), source, t)
 
 
 def cast(domain: Domain[Value], source: Type, target: Type, a: Value) -> Value:
@@ -62,6 +65,9 @@ def evaluate(domain: Domain[Value], expr: ir.Op, args: Sequence[Value]) -> Value
     kinds = [a.type for a in expr.args]
     if op == "cast":
         return cast(domain, kinds[0], t, args[0])
+    if op == "saturate":
+        assert isinstance(t, Bits)
+        return saturated(domain, INT, t, args[0])
     if op == "slice":
         high, low = expr.args[1:]
         assert isinstance(high, ir.Const)

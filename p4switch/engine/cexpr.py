@@ -1,4 +1,4 @@
-"""C expressions with types, simplified on construction and printed with the parentheses they need.
+"""C expressions as nodes with types, simplified on construction and printed with the parentheses they need.
 
 Arithmetic uses 64 bits or more, so narrower values are cast before. Where only the value matters (it is stored,
 compared, or passed to a function) no cast is needed; each expression knows such a form of itself (`bare`).
@@ -6,12 +6,14 @@ compared, or passed to a function) no cast is needed; each expression knows such
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 U64_TYPE = "uint64_t"
 _INT_MAX = (1 << 31) - 1
 _WORD = (1 << 64) - 1
+_ONES = {U64_TYPE: _WORD, "p4_u128": (1 << 128) - 1}
 _FOLDED: Mapping[str, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
@@ -24,6 +26,7 @@ _FOLDED: Mapping[str, Callable[[int, int], int]] = {
 }
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _COMPARE = tuple(_OPPOSITE)
+_BITWISE = ("&", "|", "^")
 # Operators whose results need no parentheses as operands of another; compilers warn where C itself allows more.
 _INSIDE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_COMPARE, ("+", "-", "*", "/", "%")),
@@ -35,32 +38,38 @@ _INSIDE: Mapping[str, tuple[str, ...]] = {
 _CHAINS = ("+", "&", "|", "^", "&&", "||")  # the left operand may have the same operator
 
 
-@dataclass(frozen=True)
-class C:
-    """C expression.
+class C(ABC):
+    """C expression. `type` is "" if it is not known."""
 
-    `text` has no parentheses around it. `op` is its outermost operator, "" if it is primary or unary.
-    """
+    type: str
 
-    text: str
-    type: str = ""
-    op: str = ""
-    value: int | None = None
-    equal: C | None = field(default=None, compare=False)  # in value, without casts
-    operands: tuple[str, str] | None = None  # of a comparison
+    @property
+    def op(self) -> str:
+        """The outermost operator; "" if the expression is primary or unary."""
+        return ""
+
+    @property
+    def value(self) -> int | None:
+        """The value of a constant."""
+        return None
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The code without parentheses around it."""
+
+    @property
+    def plain(self) -> C:
+        """An expression with the same value but possibly another type."""
+        return self
 
     def __str__(self) -> str:
         """Return the code as an operand."""
         return f"({self.text})" if self.op else self.text
 
     @property
-    def plain(self) -> C:
-        """Form with the same value but possibly another type."""
-        return self.equal or self
-
-    @property
     def bare(self) -> str:
-        """Form for places where C converts it to the wanted type, or where only its value matters."""
+        """The code for places where C converts it to the wanted type, or where only its value matters."""
         return self.plain.text
 
     def inside(self, op: str, *, left: bool = False) -> str:
@@ -70,38 +79,151 @@ class C:
         return f"({self.text})"
 
 
+@dataclass(frozen=True)
+class Text(C):
+    """Primary expression, such as a name, a member, or an expression in parentheses."""
+
+    code: str
+    type: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.code
+
+
+@dataclass(frozen=True)
+class Number(C):
+    number: int
+    type: str = U64_TYPE
+
+    @property
+    def value(self) -> int:
+        return self.number
+
+    @property
+    def text(self) -> str:
+        word = self.number & _WORD
+        digits = str(word) if word < 10 else f"{word:#x}"
+        if self.type == "int":
+            return digits
+        if "128" in self.type:
+            return f"({self.type})((p4_u128)0x{self.number >> 64 & _WORD:x}ull << 64 | 0x{word:x}ull)"
+        return f"{digits}ull" if self.type == U64_TYPE else f"({self.type}){digits}ull"
+
+    @property
+    def plain(self) -> C:
+        return Number(self.number, "int") if self.type == U64_TYPE and self.number <= _INT_MAX else self
+
+
+@dataclass(frozen=True)
+class Cast(C):
+    """Cast. If it `widens` an unsigned value, the value stays."""
+
+    type: str
+    operand: C
+    widens: bool = False
+
+    @property
+    def text(self) -> str:
+        return f"({self.type}){self.operand.plain if self.operand.type == U64_TYPE else self.operand}"
+
+    @property
+    def plain(self) -> C:
+        return self.operand if self.widens else self
+
+
+@dataclass(frozen=True)
+class Call(C):
+    name: str
+    arguments: tuple[C, ...]
+    type: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.name}({', '.join(argument.bare for argument in self.arguments)})"
+
+
+@dataclass(frozen=True)
+class Unary(C):
+    operator: str
+    operand: C
+    type: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.operator}{self.operand}"
+
+
+@dataclass(frozen=True)
+class Binary(C):
+    operator: str
+    left: C
+    right: C
+    type: str
+
+    @property
+    def op(self) -> str:
+        return self.operator
+
+    @property
+    def text(self) -> str:
+        return f"{self.left.inside(self.op, left=True)} {self.op} {self.right.inside(self.op)}"
+
+    @property
+    def plain(self) -> C:
+        bitwise = self.op in _BITWISE and self.type == U64_TYPE and self.right.type in (U64_TYPE, "int", "")
+        if not bitwise and (self.op != ">>" or self.right.type != "int"):
+            return self
+        left, right = self.left.plain, self.right.plain
+        return self if left is self.left and right is self.right else Binary(self.op, left, right, "")
+
+
+@dataclass(frozen=True)
+class Conditional(C):
+    condition: C
+    yes: C
+    no: C
+    type: str
+
+    @property
+    def op(self) -> str:
+        return "?:"
+
+    @property
+    def text(self) -> str:
+        return f"{self.condition.plain.inside('?:')} ? {self.yes.inside('?:')} : {self.no.inside('?:')}"
+
+
 Code = C | str
 """C expression; a string must be primary or have parentheses."""
 
 
 def node(code: Code, c_type: str = "") -> C:
-    return code if isinstance(code, C) else C(code, c_type)
+    return code if isinstance(code, C) else Text(code, c_type)
 
 
-def literal(value: int, c_type: str = U64_TYPE) -> C:
-    """Return a constant of 64 bits."""
-    word = value & _WORD
-    digits = str(word) if word < 10 else f"{word:#x}"
-    if c_type == U64_TYPE:
-        equal = C(digits, "int", value=word) if word <= _INT_MAX else None
-        return C(f"{digits}ull", U64_TYPE, value=word, equal=equal)
-    return C(f"({c_type}){digits}ull", c_type, value=value)
+def literal(value: int, c_type: str = U64_TYPE) -> Number:
+    """Return a constant of 64 or 128 bits."""
+    return Number(value & _WORD if c_type == U64_TYPE else value, c_type)
 
 
 def call(name: str, c_type: str, *args: Code | int) -> C:
-    return C(f"{name}({', '.join(node(a).bare if not isinstance(a, int) else str(a) for a in args)})", c_type)
+    return Call(name, tuple(Text(str(a)) if isinstance(a, int) else node(a) for a in args), c_type)
 
 
 def cast(c_type: str, code: Code) -> C:
     inner = node(code)
-    if inner.type == c_type:
-        return inner
-    return C(f"({c_type}){inner.plain if inner.type == U64_TYPE else inner}", c_type)
+    return inner if inner.type == c_type else Cast(c_type, inner)
 
 
 def widened(code: str) -> C:
     """Return an unsigned value of up to 64 bits, such as a struct's member."""
-    return C(f"(uint64_t){code}", U64_TYPE, equal=C(code))
+    return Cast(U64_TYPE, Text(code), widens=True)
+
+
+def unary(op: str, a: Code) -> C:
+    operand = node(a)
+    return Unary(op, operand, operand.type)
 
 
 def binary(op: str, a: Code, b: Code) -> C:
@@ -109,19 +231,17 @@ def binary(op: str, a: Code, b: Code) -> C:
     x, y = node(a), node(b)
     unsigned = x.type == U64_TYPE and y.type in (U64_TYPE, "")
     if unsigned and x.value is not None and y.value is not None and op in _FOLDED:
-        return literal(_FOLDED[op](x.value, y.value) & _WORD)
+        return literal(_FOLDED[op](x.value, y.value))
     if y.value == 0 and op in ("+", "-", "|", "^", "<<", ">>"):
         return x
     if x.value == 0 and op in ("+", "|", "^"):
         return y
     if op == "&" and unsigned and 0 in (x.value, y.value):
         return literal(0)
-    right = y.plain if y.value is not None else y
+    if op == "&" and y.value is not None and y.value == _ONES.get(x.type):
+        return x
     left = x.plain if x.value is not None and op not in ("<<", ">>") else x
-    equal = None
-    if op in ("&", "|", "^") and (x.equal or y.equal) and unsigned:
-        equal = C(f"{x.plain.inside(op, left=True)} {op} {y.plain.inside(op)}", "", op)
-    return C(f"{left.inside(op, left=True)} {op} {right.inside(op)}", x.type, op, equal=equal)
+    return Binary(op, left, y.plain if y.value is not None else y, x.type)
 
 
 def shifted(op: str, a: Code, by: int) -> C:
@@ -130,9 +250,13 @@ def shifted(op: str, a: Code, by: int) -> C:
     if not by:
         return x
     if x.value is not None and x.type == U64_TYPE:
-        return literal(_FOLDED[op](x.value, by) & _WORD)
-    equal = C(f"{x.plain.inside(op)} >> {by}", "", op) if op == ">>" and x.equal is not None else None
-    return C(f"{x.inside(op)} {op} {by}", x.type, op, equal=equal)
+        return literal(_FOLDED[op](x.value, by))
+    return Binary(op, x, Text(str(by), "int"), x.type)
+
+
+def low_part(a: Code, width: int) -> C:
+    """Return an unsigned value without the bits beyond `width`."""
+    return binary("&", a, literal((1 << width) - 1, U64_TYPE if width <= 64 else "p4_u128"))
 
 
 def compared(op: str, a: Code, b: Code) -> C:
@@ -140,22 +264,20 @@ def compared(op: str, a: Code, b: Code) -> C:
     x, y = node(a), node(b)
     if x.type == y.type == U64_TYPE:
         x, y = x.plain, y.plain
-    operands = x.inside(op), y.inside(op)
-    return C(f"{operands[0]} {op} {operands[1]}", "int", op, operands=operands)
+    return Binary(op, x, y, "int")
 
 
 def both(op: str, a: Code, b: Code) -> C:
     """Return conditions joined by `&&` or `||`."""
-    x, y = node(a), node(b)
-    return C(f"{x.plain.inside(op, left=True)} {op} {y.plain.inside(op)}", "int", op)
+    return Binary(op, node(a).plain, node(b).plain, "int")
 
 
 def negated(a: Code) -> C:
     x = node(a)
-    if x.op in _OPPOSITE and x.operands is not None:
-        return C(f"{x.operands[0]} {_OPPOSITE[x.op]} {x.operands[1]}", "int", _OPPOSITE[x.op])
-    return C(f"!{x}", "int")
+    if isinstance(x, Binary) and x.op in _OPPOSITE:
+        return Binary(_OPPOSITE[x.op], x.left, x.right, "int")
+    return Unary("!", x, "int")
 
 
 def chosen(condition: Code, a: Code, b: Code, c_type: str) -> C:
-    return C(f"{node(condition).plain.inside('?:')} ? {node(a).inside('?:')} : {node(b).inside('?:')}", c_type, "?:")
+    return Conditional(node(condition), node(a), node(b), c_type)

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from p4switch import ir
 from p4switch.engine import calc, cnodes, keys, objects, registers
-from p4switch.engine.cexpr import C
 from p4switch.engine.cnodes import Declare, Do, Return, Statement, array, filled, initialiser, members
 from p4switch.engine.control import Control
 from p4switch.engine.emit import Emitter
@@ -17,7 +16,7 @@ from p4switch.engine.parser import ParserGenerator, VsetKeys
 from p4switch.engine.pipeline import PipelineGenerator
 from p4switch.engine.program import Program, c_string, numbered
 from p4switch.engine.statements import Statements
-from p4switch.engine.value import c_member, cut, storage_bytes
+from p4switch.engine.value import c_member, storage_bytes
 from p4switch.interpreter import deep_recursion
 from p4switch.ir.errors import ProgramError
 
@@ -256,8 +255,8 @@ class Generator:
         place, target = x.place(checksum.target), checksum.target
         valid = x.named(checksum.target.header).valid
         with em.when(valid if condition == "1" else f"{valid} && {condition}"):
-            stored = place.low(em, place.width)
-            wrong = em.temp("int", f"{calculation}(sw, p) != {cut(stored, place.width).plain}")
+            stored = place.bits(em).exact(em)
+            wrong = em.temp("int", f"{calculation}(sw, p) != {stored.plain}")
             em.do(f"p->checksum_error |= {wrong}")
             source = self.program.place(checksum.span)
             point = self.program.points.add("checksum", f"{target.header}.{target.name}", source)
@@ -325,9 +324,7 @@ class Generator:
                 em.do(f"p4_put_bits(b, {bit}, {place.width}, {low.bare})")
             else:
                 if place.width <= 128:
-                    name = em.limbs(2)
-                    em.do(f"p4_big_u128({name}, 2, {low.bare})")
-                    low = C(name)
+                    low = em.wide(2, "p4_big_u128", 2, low)
                 em.do(f"p4_big_put(b, {bit}, {place.width}, {low})")
             at += nbytes
         em.note(f"TRACE(P4_TRACE_DIGEST, P4_NO_POINT, {ident}, 0, b, {size})")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from p4switch.engine.cexpr import Code, node
+from p4switch.engine.cexpr import C, Code, Text, call, node
 from p4switch.engine.cnodes import (
     Block,
     Case,
@@ -121,11 +121,24 @@ class Emitter:
     def temp(self, c_type: str, value: Code, what: str = "t") -> str:
         """Declare a constant with that value; return its name."""
         name = self.name(what)
-        self.declare(f"const {c_type} {name} = {node(value).bare}")
+        self.declare(f"const {c_type}{'' if c_type.endswith('*') else ' '}{name} = {node(value).bare}")
         return name
 
-    def limbs(self, count: int) -> str:
-        """Declare an array for a wide integer; return its name."""
+    def limbs(self, count: int, number: int) -> C:
+        """Declare a constant of `count` limbs."""
         name = self.name()
-        self.declare(f"uint64_t {name}[{count}]")
-        return name
+        words = ", ".join(f"0x{number >> 64 * i & (1 << 64) - 1:x}ull" for i in range(count))
+        self.declare(f"static const uint64_t {name}[{count}] = {{{words}}}")
+        return Text(name)
+
+    def array(self, limbs: int) -> C:
+        """Declare an array for a wide integer."""
+        name = self.name()
+        self.declare(f"uint64_t {name}[{limbs}]")
+        return Text(name)
+
+    def wide(self, limbs: int, function: str, *args: Code | int) -> C:
+        """Return the wide integer that a function writes to its first argument, given the other arguments."""
+        result = self.array(limbs)
+        self.do(call(function, "", result, *args).text)
+        return result

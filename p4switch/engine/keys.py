@@ -7,12 +7,13 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from p4switch.compiler.types import Bits
 from p4switch.engine import cexpr
-from p4switch.engine.cexpr import C
+from p4switch.engine.cexpr import C, Text
 from p4switch.engine.cnodes import initialiser
 from p4switch.engine.emit import Emitter
 from p4switch.engine.program import c_string
-from p4switch.engine.value import Value, low_bits
+from p4switch.engine.value import Value, convert, low_rep, wrapped
 from p4switch.ir.errors import ProgramError
 
 
@@ -61,7 +62,7 @@ def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[V
     """Declare the array of words of a key and return its name; a value whose `valid` is false counts as 0."""
     parts: list[list[C]] = [[] for _ in range(max(words, 1))]
     for field, value, condition in zip(fields, values, valid, strict=True):
-        low = low_bits(em, value, field.width)
+        low = convert(em, wrapped(value, Bits(field.width)), low_rep(field.width))
         for i in range(field.words):
             below = field.words - 1 - i  # less significant limbs
             if field.width <= 64:
@@ -69,7 +70,7 @@ def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[V
             elif field.width <= 128:
                 code = cexpr.cast("uint64_t", f"({low} >> 64)" if below else low)
             else:
-                code = C(f"{low}[{below}]", "uint64_t")
+                code = Text(f"{low}[{below}]", "uint64_t")
             if field.mask is not None:
                 code = cexpr.binary("&", code, cexpr.literal(field.mask >> 64 * below & (1 << 64) - 1))
             if condition not in ("", "1"):

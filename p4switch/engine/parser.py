@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from p4switch import ir
 from p4switch.engine import cexpr, cnodes, keys
-from p4switch.engine.cexpr import C
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.program import Field, Program, labels
 from p4switch.engine.statements import Statements
-from p4switch.engine.value import InHeader, Place, Value, cut, low_bits, low_rep
+from p4switch.engine.value import InHeader, Place, Value, convert, low_rep, named
 from p4switch.ir.errors import ProgramError
 from p4switch.ir.graph import looping
 
@@ -83,13 +82,13 @@ class _Operations(Statements):
     def verify(self, op: ir.Verify) -> None:
         code = self.x.data(op.error)
         with self.em.when(cexpr.negated(self.x.bool(op.condition))):
-            self.em.leave(f"parser_error(sw, p, {self.taken}, {low_bits(self.em, code, 64).bare})")
+            self.em.leave(f"parser_error(sw, p, {self.taken}, {code.lowest(self.em, 64).bare})")
 
     def advance(self, op: ir.Advance) -> None:
         if op in self.taking:
             return
         em, count = self.em, self.x.data(op.bits)
-        bits = em.temp("uint64_t", low_bits(em, count, 64))
+        bits = em.temp("uint64_t", count.lowest(em, 64))
         if count.constant is None or count.constant % 8:
             self.fail(f"{bits} % 8", "ParserInvalidArgument")
         self.fail(f"{bits} / 8 > len - at", "PacketTooShort")
@@ -147,7 +146,7 @@ class _Operations(Statements):
             nbits = own.data(ref.type.length)
         else:
             nbits = self.x.data(length)
-        bits = em.temp("uint64_t", low_bits(em, nbits, 64))
+        bits = em.temp("uint64_t", nbits.lowest(em, 64))
         self.fail(f"{bits} % 8", "ParserInvalidArgument")
         self.fail(f"{bits} / 8 > len - at || {size} > len - at - {bits} / 8", "PacketTooShort")
         self.fail(f"{bits} > {varbit.width}", "HeaderTooShort")
@@ -316,21 +315,14 @@ class ParserGenerator:
         values: list[Value] = []
         for expr in exprs:
             place = self.operations.key(expr)
-            width = place.width
-            rep = low_rep(width)
-            low = place.low(em, width)
+            value, rep = named(em, place.bits(em)), low_rep(place.width)
+            code = convert(em, value, rep)
             if rep.limbs:
-                pieces += [f"{low}[{i}]" for i in reversed(range(rep.limbs))]
-                values.append(place.load(em))
-            elif width > 64:
-                name = em.temp("p4_u128", cut(low, width))
-                pieces += [f"(uint64_t)({name} >> 64)", f"(uint64_t){name}"]
-                values.append(Value(C(name, "p4_u128"), 0, (1 << width) - 1))
+                pieces += [f"{code}[{i}]" for i in reversed(range(rep.limbs))]
             else:
-                name = em.temp("uint64_t", cut(low, width) if place.signed else low)
-                pieces.append(name)
-                values.append(Value(C(name, "uint64_t"), 0, (1 << width) - 1))
-            widths.append(width)
+                pieces += [f"(uint64_t)({code} >> 64)", f"(uint64_t){code}"] if rep.width > 64 else [str(code)]
+            values.append(value)
+            widths.append(place.width)
         return pieces, widths, values
 
     def _vset(self, name: str, widths: Sequence[int], values: Sequence[Value]) -> str:

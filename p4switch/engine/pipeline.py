@@ -5,13 +5,13 @@ from __future__ import annotations
 import networkx as nx
 
 from p4switch import ir
-from p4switch.engine import cexpr, cnodes, flow, keys
+from p4switch.engine import cnodes, flow, keys
 from p4switch.engine.cnodes import Case, Statement, initialiser
 from p4switch.engine.control import Control, Table
 from p4switch.engine.emit import Emitter
 from p4switch.engine.program import numbered
 from p4switch.engine.statements import Statements
-from p4switch.engine.value import Value, cut
+from p4switch.engine.value import Value
 from p4switch.ir.graph import digraph, looping
 
 
@@ -94,20 +94,10 @@ class PipelineGenerator:
     def _key(self, table: Table) -> str:
         values: list[Value] = []
         valid: list[str] = []
-        for key, f in zip(table.declared.keys, table.fields, strict=True):
+        for key in table.declared.keys:
             target = key.target
-            if key.match_kind == "valid":
-                assert isinstance(target, ir.Valid)
-                values.append(Value(cexpr.widened(self.x.named(target.header.name).valid), 0, 1))
-                valid.append("")
-                continue
             assert isinstance(target, ir.FieldRef | ir.Valid)
-            place = self.x.place(target)
-            value = place.load(self.em)
-            if place.signed:
-                low = cut(place.low(self.em, f.width), f.width)
-                value = Value(low, 0, (1 << f.width) - 1) if f.width <= 64 else value
-            values.append(value)
+            values.append(self.x.place(target).load(self.em))
             # BMv2 matches on 0 if the header is not valid.
             valid.append("" if isinstance(target, ir.Valid) else self.x.named(target.header).valid)
         return keys.pack(self.em, table.fields, table.words, values, valid)

@@ -10,7 +10,7 @@ from typing import Literal
 from p4switch import ir
 from p4switch.compiler import types
 from p4switch.engine import cexpr
-from p4switch.engine.cexpr import C, Code
+from p4switch.engine.cexpr import Code, Text
 from p4switch.engine.cnodes import Statement
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef
@@ -109,7 +109,7 @@ class Statements(ir.OperationVisitor[None]):
         text = place.text if place is not None and place.text else otherwise
         yes, no = points.add("branch", text, place, "true"), points.add("branch", text, place, "false")
         if self.em.traced:
-            code = C(self.em.temp("int", code), "int")
+            code = Text(self.em.temp("int", code), "int")
             self.em.note(f"PASS({code} ? {yes} : {no})")
             self.em.note(f"TRACE(P4_TRACE_CONDITION, {yes}, {code}, 0, NULL, 0)")
         return code.bare
@@ -121,9 +121,7 @@ class Statements(ir.OperationVisitor[None]):
         value = cexpr.node(code, "uint64_t")
         rep = low_rep(place.width)
         if rep.limbs:
-            name = self.em.limbs(rep.limbs)
-            self.em.do(f"p4_big_u128({name}, {rep.limbs}, {value.bare})")
-            value = C(name)
+            value = self.em.wide(rep.limbs, "p4_big_u128", rep.limbs, value)
         place.store(self.em, value)
 
     def index(self, c_type: str, expr: ir.Expr) -> str:

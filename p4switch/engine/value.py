@@ -1,18 +1,22 @@
-"""Integers of any width in C.
+"""Exact integers in C, and the places where they are stored.
 
-BMv2 computes without limit of width and cuts when it stores. Here every expression has a range, known when C is
-generated, and gets the narrowest representation that holds it: 64 or 128 bits, signed or not, or an array of limbs.
-Where only the low bits of a result matter (they are stored, masked or cast) they are all that is computed.
+A value has a range, known when C is generated, and gets the narrowest representation that holds it: 64 or 128 bits,
+signed or not, or an array of limbs (`wide.h`). Code is generated on demand, either for the exact value or only for its
+low bits, where it is stored, masked or cast.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from p4switch.bits.domain import limits
+from p4switch.compiler.types import Bits
 from p4switch.engine import cexpr
-from p4switch.engine.cexpr import C, Code
+from p4switch.engine.cexpr import C, Code, Text
 from p4switch.engine.emit import Emitter
 from p4switch.ir.errors import ProgramError
 
@@ -20,11 +24,7 @@ if TYPE_CHECKING:
     from p4switch.engine.program import Field
 
 MAX_BITS = 16384
-
-
-def bits(low: int, high: int) -> int:
-    """Return the number of bits that the range needs in two's complement."""
-    return max(low.bit_length() if low >= 0 else (~low).bit_length(), high.bit_length() if high >= 0 else 0) + 1
+_BIG = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor", "~": "not"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,10 @@ class Rep:
     def width(self) -> int:
         return 64 * self.limbs if self.limbs else (64 if "64" in self.c_type else 128)
 
+    @cached_property
+    def limits(self) -> tuple[int, int]:
+        return limits(Bits(self.width, self.signed))
+
 
 U64 = Rep("uint64_t", False)
 I64 = Rep("int64_t", True)
@@ -46,28 +50,38 @@ U128 = Rep("p4_u128", False)
 I128 = Rep("p4_i128", True)
 
 
-def rep_of(low: int, high: int) -> Rep:
-    """Return the narrowest representation of a range."""
-    if low >= 0:
-        if high < 1 << 64:
-            return U64
-        if high < 1 << 128:
-            return U128
-    elif low >= -(1 << 63) and high < 1 << 63:
-        return I64
-    elif low >= -(1 << 127) and high < 1 << 127:
-        return I128
-    width = bits(low, high)
-    if width > MAX_BITS:
-        raise ProgramError(f"an expression needs {width} bits; at most {MAX_BITS} are computed with")
+def _limbs(width: int) -> Rep:
     return Rep("uint64_t", True, (width + 63) // 64)
 
 
-@dataclass(frozen=True)
-class Value:
-    """A C expression without side effects, and the range of what it may be."""
+def rep_of(low: int, high: int) -> Rep:
+    """Return the narrowest representation of a range."""
+    for rep in (U64, U128, I64, I128):
+        if rep.limits[0] <= low and high <= rep.limits[1]:
+            return rep
+    width = 1 + max((~v if v < 0 else v).bit_length() for v in (low, high))
+    if width > MAX_BITS:
+        raise ProgramError(f"an expression needs over {MAX_BITS} bits; expected shifts and products cut to a width")
+    return _limbs(width)
 
-    code: C
+
+def common_rep(*values: Value) -> Rep:
+    """Return the narrowest representation that holds each of the values."""
+    return rep_of(min(value.low for value in values), max(value.high for value in values))
+
+
+def low_rep(width: int) -> Rep:
+    """Return the representation for the low `width` bits of a value; higher bits are arbitrary."""
+    return U64 if width <= 64 else U128 if width <= 128 else _limbs(width)
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Value(ABC):
+    """Integer from `low` to `high`, computed without side effects."""
+
     low: int
     high: int
 
@@ -79,85 +93,206 @@ class Value:
     def constant(self) -> int | None:
         return self.low if self.low == self.high else None
 
+    @abstractmethod
+    def exact(self, em: Emitter) -> C:
+        """Return the value in the representation of its range."""
 
-def literal(value: int, rep: Rep) -> C:
-    """Return a native constant."""
-    if rep.width == 64:
-        return cexpr.literal(value, rep.c_type)
-    high, low = value >> 64 & (1 << 64) - 1, value & (1 << 64) - 1
-    return C(f"({rep.c_type})((p4_u128)0x{high:x}ull << 64 | 0x{low:x}ull)", rep.c_type, value=value)
+    def lowest(self, em: Emitter, width: int) -> C:
+        """Return the low bits in the representation `low_rep(width)`."""
+        return convert(em, self, low_rep(width))
+
+    def condition(self, em: Emitter) -> C:
+        """Return whether the value is not 0."""
+        code, rep = self.exact(em), self.rep
+        if rep.limbs:
+            return cexpr.call("p4_big_nonzero", "int", code, rep.limbs)
+        return cexpr.compared("!=", code, cexpr.literal(0, rep.c_type))
 
 
-def constant(em: Emitter, value: int) -> Value:
-    """Return a constant of any size."""
-    rep = rep_of(value, value)
+@dataclass(frozen=True)
+class Constant(Value):
+    def exact(self, em: Emitter) -> C:
+        return convert(em, self, self.rep)
+
+
+@dataclass(frozen=True)
+class Computed(Value):
+    """Value of a C expression in the representation of its range."""
+
+    code: C
+
+    def exact(self, em: Emitter) -> C:
+        return self.code
+
+
+@dataclass(frozen=True)
+class Condition(Value):
+    """Bool, as a C expression that is 0 or 1."""
+
+    code: C
+
+    def exact(self, em: Emitter) -> C:
+        return cexpr.cast(U64.c_type, self.code)
+
+    def condition(self, em: Emitter) -> C:
+        return self.code
+
+
+@dataclass(frozen=True)
+class Modular(Value):
+    """Result of an operator whose low bits depend only on the low bits of its operands: + - * & | ^ or ~."""
+
+    op: str
+    operands: tuple[Value, ...]
+
+    def exact(self, em: Emitter) -> C:
+        rep = common_rep(self, *self.operands)
+        return represented(em, _operate(em, self.op, rep, *(convert(em, v, rep) for v in self.operands)), rep, self.rep)
+
+    def lowest(self, em: Emitter, width: int) -> C:
+        return _operate(em, self.op, low_rep(width), *(v.lowest(em, width) for v in self.operands))
+
+
+@dataclass(frozen=True)
+class ShiftedLeft(Value):
+    value: Value
+    amount: int | C
+
+    def exact(self, em: Emitter) -> C:
+        return self._shift(em, convert(em, self.value, self.rep), self.rep)
+
+    def lowest(self, em: Emitter, width: int) -> C:
+        return self._shift(em, self.value.lowest(em, width), low_rep(width))
+
+    def _shift(self, em: Emitter, code: C, rep: Rep) -> C:
+        if rep.limbs:
+            return em.wide(rep.limbs, "p4_big_shl", code, rep.limbs, self.amount)
+        of_bits = low_rep(rep.width).c_type
+        unsigned = cexpr.cast(of_bits, code)
+        if not isinstance(self.amount, int):
+            moved = cexpr.call(f"p4_shl{rep.width}", of_bits, unsigned, self.amount)
+        elif self.amount < rep.width:
+            moved = cexpr.shifted("<<", unsigned, self.amount)
+        else:
+            moved = cexpr.literal(0, of_bits)
+        return cexpr.cast(rep.c_type, moved)
+
+
+@dataclass(frozen=True)
+class Masked(Value):
+    """Bits of another value that are set in the mask `high`."""
+
+    value: Value
+
+    def exact(self, em: Emitter) -> C:
+        width = self.rep.width if self.rep.limbs else self.high.bit_length()
+        return self._masked(em, self.value.lowest(em, width), self.rep)
+
+    def lowest(self, em: Emitter, width: int) -> C:
+        code, ones = self.value.lowest(em, width), (1 << width) - 1
+        return code if self.high & ones == ones else self._masked(em, code, low_rep(width))
+
+    def _masked(self, em: Emitter, code: C, rep: Rep) -> C:
+        return _operate(em, "&", rep, code, convert(em, constant(self.high), rep))
+
+
+@dataclass(frozen=True)
+class SignExtended(Value):
+    """Low bits of another value in two's complement."""
+
+    value: Value
+
+    def exact(self, em: Emitter) -> C:
+        rep, width = self.rep, self.high.bit_length() + 1
+        if rep.limbs:
+            return em.wide(rep.limbs, "p4_big_cut", self.value.lowest(em, rep.width), rep.limbs, width, 1)
+        return cexpr.call(f"p4_sext{rep.width}", rep.c_type, self.value.lowest(em, width), width)
+
+    def lowest(self, em: Emitter, width: int) -> C:
+        return self.value.lowest(em, width) if width <= self.high.bit_length() + 1 else super().lowest(em, width)
+
+
+@dataclass(frozen=True)
+class Chosen(Value):
+    test: C
+    yes: Value
+    no: Value
+
+    def exact(self, em: Emitter) -> C:
+        rep = common_rep(self, self.yes, self.no)
+        code = cexpr.chosen(self.test, convert(em, self.yes, rep), convert(em, self.no, rep), rep.c_type)
+        return represented(em, code, rep, self.rep)
+
+    def lowest(self, em: Emitter, width: int) -> C:
+        yes, no = self.yes.lowest(em, width), self.no.lowest(em, width)
+        return cexpr.chosen(self.test, yes, no, low_rep(width).c_type)
+
+
+def constant(number: int) -> Constant:
+    return Constant(number, number)
+
+
+def flag(code: Code) -> Condition:
+    """Return a bool."""
+    return Condition(0, 1, cexpr.node(code, "int"))
+
+
+def wrapped(value: Value, t: Bits) -> Value:
+    """Return `value` modulo 2**width as a value of `t`: the value itself if it is in the range of the type."""
+    low, high = limits(t)
+    if low <= value.low and value.high <= high:
+        return value
+    return SignExtended(low, high, value) if t.signed else Masked(low, high, value)
+
+
+def of_bits(code: C, width: int, *, signed: bool, alone: bool = True) -> Value:
+    """Return the value that has the low bits of `code`, which is in `low_rep(width)`.
+
+    If they are `alone`, the higher bits of `code` are 0.
+    """
+    low, high = low_rep(width).limits
+    if alone and high >> width - 1:
+        low, high = 0, (1 << width) - 1
+    return wrapped(Computed(low, high, code), Bits(width, signed))
+
+
+def named(em: Emitter, value: Value) -> Value:
+    """Return an equal value that can be used several times without being computed again."""
+    if value.constant is not None:
+        return value
+    code, rep = value.exact(em), value.rep
     if not rep.limbs:
-        return Value(literal(value, rep), value, value)
-    name = em.name()
-    limbs = ", ".join(f"0x{value >> 64 * i & (1 << 64) - 1:x}ull" for i in range(rep.limbs))
-    em.declare(f"static const uint64_t {name}[{rep.limbs}] = {{{limbs}}}")
-    return Value(C(name), value, value)
+        code = Text(em.temp(rep.c_type, code), rep.c_type)
+    elif not isinstance(code, Text):
+        code = Text(em.temp("uint64_t *", code))
+    return Computed(value.low, value.high, code)
 
 
 def convert(em: Emitter, value: Value, rep: Rep) -> C:
-    """Return the value in a representation that holds its range."""
-    if value.constant is not None and not rep.limbs:
-        return literal(value.constant, rep)
-    have = value.rep
-    if have == rep:
-        return value.code
-    if not rep.limbs:
-        assert not have.limbs
-        return cexpr.cast(rep.c_type, value.code)
-    name = em.limbs(rep.limbs)
-    if have.limbs:
-        em.do(f"p4_big_resize({name}, {rep.limbs}, {value.code}, {have.limbs})")
-    else:
-        em.do(f"p4_big_{'i128' if have.signed else 'u128'}({name}, {rep.limbs}, {value.code.bare})")
-    return C(name)
-
-
-def low_rep(width: int) -> Rep:
-    """Return the representation for the low `width` bits of a value; higher bits are arbitrary."""
-    return U64 if width <= 64 else U128 if width <= 128 else Rep("uint64_t", False, (width + 63) // 64)
-
-
-def low_bits(em: Emitter, value: Value, width: int) -> C:
-    """Return the low bits of a value in the representation `low_rep(width)`."""
-    rep = low_rep(width)
-    have = value.rep
-    if rep.limbs:
-        return convert(em, value, Rep("uint64_t", True, rep.limbs))
-    if have.limbs:
-        return C(f"{value.code}[0]" if rep == U64 else f"p4_big_low({value.code})", rep.c_type)
+    """Return the value in another representation; if that is narrower, the low bits."""
     if value.constant is not None:
-        return literal(value.constant & (1 << rep.width) - 1, rep)
-    return cexpr.cast(rep.c_type, value.code)
+        return em.limbs(rep.limbs, value.constant) if rep.limbs else cexpr.literal(value.constant, rep.c_type)
+    return represented(em, value.exact(em), value.rep, rep)
 
 
-def cut(code: C, width: int) -> C:
-    """Return a native low part with the rest cleared."""
-    rep = low_rep(width)
-    return code if width == rep.width else cexpr.binary("&", code, literal((1 << width) - 1, rep))
-
-
-def from_low(em: Emitter, code: C, width: int, signed: bool) -> Value:
-    """Return the value of which `code` has the low bits."""
-    low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
-    rep = low_rep(width)
+def represented(em: Emitter, code: C, rep: Rep, wanted: Rep) -> C:
+    """Return code of one representation in another; if that is narrower, the low bits."""
+    if rep == wanted:
+        return code
+    if wanted.limbs and rep.limbs:
+        return em.wide(wanted.limbs, "p4_big_resize", wanted.limbs, code, rep.limbs)
+    if wanted.limbs:
+        return em.wide(wanted.limbs, "p4_big_i128" if rep.signed else "p4_big_u128", wanted.limbs, code)
     if rep.limbs:
-        want = rep_of(low, high).limbs
-        name = em.limbs(want)
-        source = str(code)
-        if want > rep.limbs:
-            source = em.limbs(want)
-            em.do(f"p4_big_resize({source}, {want}, {code}, {rep.limbs})")
-        em.do(f"p4_big_cut({name}, {source}, {want}, {width}, {int(signed)})")
-        return Value(C(name), low, high)
-    if not signed:
-        return Value(cut(code, width), low, high)
-    signed_type = "int64_t" if rep.width == 64 else "p4_i128"
-    return Value(cexpr.call(f"p4_sext{rep.width}", signed_type, code, width), low, high)
+        code = Text(f"{code}[0]", U64.c_type) if wanted.width == 64 else cexpr.call("p4_big_low", U128.c_type, code)
+    return cexpr.cast(wanted.c_type, code)
+
+
+def _operate(em: Emitter, op: str, rep: Rep, *operands: C) -> C:
+    """Return the low bits of an operation on operands of one representation."""
+    if rep.limbs:
+        return em.wide(rep.limbs, f"p4_big_{_BIG[op]}", *operands, rep.limbs)
+    return cexpr.unary(op, *operands) if len(operands) == 1 else cexpr.binary(op, *operands)
 
 
 # --- places ----------------------------------------------------------------------------------------------------------
@@ -175,10 +310,14 @@ class Place:
 
         A narrower value is sign-extended or zero-extended.
         """
-        return low_bits(em, self.load(em), width)
+        return self.load(em).lowest(em, width)
 
     def load(self, em: Emitter) -> Value:
         raise NotImplementedError
+
+    def bits(self, em: Emitter) -> Value:
+        """Return the bits as an unsigned number."""
+        return wrapped(self.load(em), Bits(self.width))
 
     def store(self, em: Emitter, code: Code) -> None:
         """Store the low bits that `code` has in `low_rep(self.width)`."""
@@ -200,19 +339,18 @@ class Native(Place):
 
     def load(self, em: Emitter) -> Value:
         if self.width <= 64:
-            if self.signed:
-                return from_low(em, C(self.code, "uint64_t"), self.width, True)
-            return Value(cexpr.widened(self.code), 0, (1 << self.width) - 1)
-        if self.width <= 128:
-            return from_low(em, C(f"p4_big_low({self.code})", "p4_u128"), self.width, self.signed)
-        return from_low(em, C(self.code), self.width, self.signed)
+            code = cexpr.widened(self.code)
+        else:
+            code = cexpr.call("p4_big_low", "p4_u128", self.code) if self.width <= 128 else Text(self.code)
+        return of_bits(code, self.width, signed=self.signed)
 
     def store(self, em: Emitter, code: Code) -> None:
         value = cexpr.node(code)
         if self.width <= 64:
-            em.do(f"{self.code} = {(value if self.width in (8, 16, 32, 64) else cut(value, self.width)).bare}")
+            whole = self.width in (8, 16, 32, 64)
+            em.do(f"{self.code} = {(value if whole else cexpr.low_part(value, self.width)).bare}")
         elif self.width <= 128:
-            em.do(f"p4_big_u128({self.code}, 2, {cut(value, self.width).bare})")
+            em.do(f"p4_big_u128({self.code}, 2, {cexpr.low_part(value, self.width).bare})")
         else:
             em.do(f"p4_big_cut({self.code}, {value}, {(self.width + 63) // 64}, {self.width}, 0)")
 
@@ -260,24 +398,21 @@ class InHeader(Place):
 
     def load(self, em: Emitter) -> Value:
         first, span, below = self._bytes
+        aligned = self.field.bit % 8 == 0
+        if span <= 8:
+            size = next(s for s in (1, 2, 4, 8) if span <= s)
+            loaded = cexpr.call(f"p4_ld{8 * size}", "uint64_t", self._at(first))
+            code = cexpr.shifted(">>", loaded, 8 * (size - span) + below)
+            return of_bits(code, self.width, signed=self.signed, alone=aligned)
         if self.width <= 64:
-            if span <= 8:
-                size = next(s for s in (1, 2, 4, 8) if span <= s)
-                shift = 8 * (size - span) + below
-                loaded = C(f"p4_ld{8 * size}({self._at(first)})", "uint64_t")
-                code, exact = cexpr.shifted(">>", loaded, shift), self.field.bit % 8 == 0
-            else:
-                code, exact = C(f"p4_get_bits({self.base}, {self.field.bit}, {self.width})", "uint64_t"), True
-            if self.signed or not exact:
-                return from_low(em, code, self.width, self.signed)
-            return Value(code, 0, (1 << self.width) - 1)
-        if self.width == 128 and self.field.bit % 8 == 0:
-            return from_low(em, C(f"p4_ld128({self._at(first)})", "p4_u128"), 128, self.signed)
-        count = (self.width + 63) // 64
-        name = em.limbs(count)
-        em.do(f"p4_big_get({name}, {count}, {self.base}, {self.field.bit}, {self.width})")
-        low_bits = C(f"p4_big_low({name})", "p4_u128") if count == 2 else C(name)
-        return from_low(em, low_bits, self.width, self.signed)
+            code = cexpr.call("p4_get_bits", "uint64_t", self.base, self.field.bit, self.width)
+        elif self.width == 128 and aligned:
+            code = cexpr.call("p4_ld128", "p4_u128", self._at(first))
+        else:
+            count = (self.width + 63) // 64
+            code = em.wide(count, "p4_big_get", count, self.base, self.field.bit, self.width)
+            code = cexpr.call("p4_big_low", "p4_u128", code) if count == 2 else code
+        return of_bits(code, self.width, signed=self.signed)
 
     def _at(self, byte: int) -> str:
         """Return the address of a byte of the header."""
@@ -292,13 +427,11 @@ class InHeader(Place):
                 em.do(f"p4_st128({self._at(first)}, {value.bare})")
                 return
             if self.width <= 128:
-                name = em.limbs(2)
-                em.do(f"p4_big_u128({name}, 2, {value.bare})")
-                value = C(name)
+                value = em.wide(2, "p4_big_u128", 2, value)
             em.do(f"p4_big_put({self.base}, {self.field.bit}, {self.width}, {value})")
         elif aligned:
             if span not in (1, 2, 4, 8):
-                value = C(em.temp("uint64_t", value.bare), "uint64_t")
+                value = Text(em.temp("uint64_t", value.bare), "uint64_t")
             rest = span
             for size in (8, 4, 2, 1):
                 while rest >= size:
@@ -311,7 +444,7 @@ class InHeader(Place):
             mask = (1 << self.width) - 1 << shift
             keep = ~mask & (1 << 8 * size) - 1
             at = self._at(first)
-            kept = cexpr.binary("&", C(f"p4_ld{8 * size}({at})", "uint64_t"), cexpr.literal(keep))
+            kept = cexpr.binary("&", cexpr.call(f"p4_ld{8 * size}", "uint64_t", at), cexpr.literal(keep))
             put = cexpr.binary("&", cexpr.shifted("<<", value, shift), cexpr.literal(mask))
             em.do(f"p4_st{8 * size}({at}, {cexpr.binary('|', kept, put).bare})")
         else:

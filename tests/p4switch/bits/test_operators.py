@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from p4switch import ir
@@ -115,6 +115,7 @@ def operations(draw: st.DrawFn, op: str) -> tuple[ir.Op, list[int]]:
 
 
 @pytest.mark.parametrize("op", OPERATORS)
+@settings(deadline=None)
 @given(st.data())
 def test_formulas_have_the_values_of_integers(op: str, data: st.DataObject) -> None:
     z3 = pytest.importorskip("z3", reason="z3 is not installed")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from p4switch.engine import cexpr
-from p4switch.engine.cexpr import C
+from p4switch.engine.cexpr import Text
 
 FIELD = cexpr.widened("p->m.meta.port")
-LOADED = C("p4_ld16(at)", "uint64_t")
+LOADED = Text("p4_ld16(at)", "uint64_t")
 
 
 def test_casts_stand_where_values_are_computed_with() -> None:
@@ -30,7 +30,7 @@ def test_parentheses_are_those_that_c_and_its_warnings_ask_for() -> None:
     assert cexpr.compared("<", total, cexpr.literal(9)).text == "p4_ld16(at) + (uint64_t)p->m.meta.port < 9"
     assert cexpr.binary("&", total, cexpr.literal(1)).text == "(p4_ld16(at) + (uint64_t)p->m.meta.port) & 1"
     less = cexpr.compared("<", LOADED, cexpr.literal(2))
-    either = cexpr.both("||", less, cexpr.both("&&", less, C("1", "int")))
+    either = cexpr.both("||", less, cexpr.both("&&", less, Text("1", "int")))
     assert either.text == "p4_ld16(at) < 2 || (p4_ld16(at) < 2 && 1)"
     assert cexpr.negated(less).text == "p4_ld16(at) >= 2"
     assert cexpr.negated(either).text == f"!({either.text})"

@@ -22,7 +22,7 @@ from p4switch.compiler.midend.tables import key_text
 from p4switch.compiler.midend.values import ListValue
 from p4switch.engine import cexpr
 from p4switch.engine.calc import pack_inputs
-from p4switch.engine.cexpr import C
+from p4switch.engine.cexpr import C, Text
 
 if TYPE_CHECKING:
     from p4switch.bfrt.fields import Table
@@ -129,7 +129,7 @@ class ConfigurableHashGet(ir.ExternOperation):
             em.do(f"{name} = P4_CONFIGURED_HASH({cell}, {inputs}, {self.bits})")
         with em.otherwise():
             em.do(f"{name} = {_shifted(self, to)}")
-        to.store(place, C(name, "uint64_t"))
+        to.store(place, Text(name, "uint64_t"))
 
     def run(self, machine: Machine) -> None:
         """Compute the program's own hash, as nobody configures hashes in a test."""
@@ -141,7 +141,7 @@ class ConfigurableHashGet(ir.ExternOperation):
 
 def _shifted(operation: HashGet | ConfigurableHashGet, to: Statements) -> C:
     """Return the program's own hash, shifted."""
-    hash_value = C(f"{to.program.calculation(operation.calculation.name)}(sw, p)", "uint64_t")
+    hash_value = cexpr.call(to.program.calculation(operation.calculation.name), "uint64_t", "sw", "p")
     return cexpr.binary(">>", hash_value, str(operation.shift)) if operation.shift else hash_value
 
 

@@ -41,7 +41,7 @@ class ReadKeyMask(ir.ExternOperation):
 
     def emit(self, to: Statements) -> None:
         cell = to.program.object(self.masks).cell(str(self.cell))
-        to.store(to.x.place(self.target), cexpr.C(f"~{cell}.ignored", "uint64_t", "~"))
+        to.store(to.x.place(self.target), cexpr.unary("~", cexpr.node(f"{cell}.ignored", "uint64_t")))
 
     def run(self, machine: Machine) -> None:
         """Return a mask of ones, as nobody changes masks in a test."""

@@ -58,7 +58,7 @@ class ExecuteLpf(ir.ExternOperation):
             filtered = to.em.temp("uint64_t", f"P4_LPF({cell}, {value}, p->now * sw->tick_ns)", "filtered")
             to.tell(self, array.name, at, f"&{cell}, sizeof {cell}")
             most = (1 << min(place.width, MOST_BITS)) - 1
-            to.store(place, cexpr.C(f"{filtered} < {most}u ? {filtered} : {most}u", "uint64_t", "?"))
+            to.store(place, cexpr.chosen(cexpr.compared("<", filtered, f"{most}u"), filtered, f"{most}u", "uint64_t"))
 
     @staticmethod
     def told(data: bytes) -> str:

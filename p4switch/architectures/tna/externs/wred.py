@@ -67,7 +67,7 @@ class ExecuteWred(ir.ExternOperation):
             drops = to.em.temp("int", f"P4_WRED({cell}, {value}, p->now * sw->tick_ns)", "drops")
             to.tell(self, array.name, at, f"&{cell}, sizeof {cell}")
             dropped, kept = (f"{each}u" for each in self.results)
-            to.store(to.x.place(self.target), cexpr.C(f"{drops} ? {dropped} : {kept}", "uint64_t", "?"))
+            to.store(to.x.place(self.target), cexpr.chosen(drops, dropped, kept, "uint64_t"))
 
     @staticmethod
     def told(data: bytes) -> str:

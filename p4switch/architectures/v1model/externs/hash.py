@@ -9,8 +9,6 @@ from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 from p4switch.engine import cexpr
-from p4switch.engine.cexpr import C
-from p4switch.engine.value import low_bits
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
@@ -35,8 +33,8 @@ class Hash(ir.ExternOperation):
 
     def emit(self, to: Statements) -> None:
         place, size = to.x.place(self.target), to.x.data(self.size)
-        low = low_bits(to.em, size, 64)
-        hash_value = C(f"{to.program.calculation(self.calculation.name)}(sw, p)", "uint64_t")
+        low = size.lowest(to.em, 64)
+        hash_value = cexpr.call(to.program.calculation(self.calculation.name), "uint64_t", "sw", "p")
         if size.constant is None:
             modulus = to.em.temp("uint64_t", low)
             hash_value = cexpr.binary("%", hash_value, f"({modulus} ? {modulus} : 1)")

@@ -10,7 +10,6 @@ from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler.midend.values import EXPRS, HeaderValue, StructValue, Text, Value
 from p4switch.engine.program import c_string
-from p4switch.engine.value import low_bits
 from p4switch.ir.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ class LogMsg(ir.ExternOperation):
             for argument, part in zip(self.values, parts[1:], strict=True):
                 value = to.x.data(argument)
                 kind = "long long" if value.low < 0 else "unsigned long long"
-                codes.append(f"({kind}){low_bits(to.em, value, 64)}")
+                codes.append(f"({kind}){value.lowest(to.em, 64)}")
                 template += ("%lld" if value.low < 0 else "%llu") + part.replace("%", "%%")
             to.em.declare("char text[512]")
             to.em.do(f"snprintf(text, sizeof text, {', '.join([c_string(template), *codes])})")
