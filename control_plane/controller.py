@@ -35,6 +35,7 @@ from control_plane.programs.entries import (
     Exact,
     Lpm,
     Match,
+    MeterLimit,
     MulticastGroup,
     PathCell,
     PortGroup,
@@ -183,6 +184,7 @@ class Program:
         actions = {a.preamble.id: _Action(a.preamble.id, {p.name: p.id for p in a.params}) for a in p4info.actions}
         preambles = {a.preamble.id: a.preamble for a in p4info.actions}
         selectors = {profile.preamble.id for profile in p4info.action_profiles if profile.with_selector}
+        self._meters = {name: m.preamble.id for m in p4info.meters for name in (m.preamble.name, m.preamble.alias)}
         self._tables: dict[str, _Table] = {}
         for table in p4info.tables:
             named = {}
@@ -265,7 +267,17 @@ class Program:
     def _path(self) -> PacketPath:
         return packet_path(json.loads(self.device_config)["__meta__"].get("package"), ())
 
-    def _update(self, entry: TableEntry | DefaultAction | MulticastGroup | CloneSession | PathCell) -> Message:
+    def _update(
+        self, entry: TableEntry | DefaultAction | MulticastGroup | CloneSession | MeterLimit | PathCell
+    ) -> Message:
+        if isinstance(entry, MeterLimit):
+            update = p4runtime_pb2.Update(type=_MODIFY)
+            cell = update.entity.meter_entry
+            cell.meter_id = _find("meter", entry.meter, self._meters, "the program")
+            cell.index.index = entry.index
+            cell.config.cir = cell.config.pir = entry.rate_per_s
+            cell.config.cburst = cell.config.pburst = entry.burst
+            return update
         if isinstance(entry, PathCell):
             update = p4runtime_pb2.Update(type=_MODIFY)
             try:

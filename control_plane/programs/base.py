@@ -11,6 +11,8 @@ from typing import ClassVar
 
 from control_plane.programs.entries import Entry
 from host_agents import framing
+from p4switch.architectures.architecture import ARCHITECTURES
+from p4switch.architectures.front_panel import FrontPanel
 from p4switch.errors import UserError
 from p4switch.registry import Registry
 from p4switch.tables import Table
@@ -96,6 +98,11 @@ class SwitchView:
     def link_bytes(self, frame_bytes: int, port: int) -> int:
         """Return the bytes that a port's link charges for a frame of `frame_bytes`, Ethernet to ICRC."""
         return framing.link_bytes(frame_bytes, self.overhead_bytes(port))
+
+    @property
+    def front_panel(self) -> FrontPanel | None:
+        """Front panel of the chip that the program is for, or None for an architecture without one."""
+        return ARCHITECTURES.find(self.architecture).front_panel
 
     @property
     def host_ports(self) -> tuple[int, ...]:

@@ -105,6 +105,16 @@ class PortGroup:
 
 
 @dataclass(frozen=True)
+class MeterLimit:
+    """Rate and burst of a meter's cell, in its bytes or packets; what exceeds them is red, and nothing is yellow."""
+
+    meter: str
+    index: int
+    rate_per_s: int
+    burst: int
+
+
+@dataclass(frozen=True)
 class PathCell:
     """Cell of a state of the packet path, such as `$pktgen`; members that are not given are 0.
 
@@ -140,5 +150,13 @@ class BfRuntimeScript:
 
 
 Entry = (
-    TableEntry | DefaultAction | PortGroup | MulticastGroup | CloneSession | PathCell | EntryFile | BfRuntimeScript
+    TableEntry
+    | DefaultAction
+    | PortGroup
+    | MulticastGroup
+    | CloneSession
+    | MeterLimit
+    | PathCell
+    | EntryFile
+    | BfRuntimeScript
 )

@@ -10,10 +10,11 @@ from typing import ClassVar
 from pydantic import Field
 
 from control_plane.programs.base import ProgramParameters, SwitchView, register
-from control_plane.programs.entries import Action, Entry, Exact, TableEntry
+from control_plane.programs.entries import Action, Entry, Exact, MeterLimit, TableEntry
 from control_plane.programs.forwarding import forwarding_entries
 
 CREDIT_BYTES = 62  # of the smallest credit, Ethernet to ICRC
+FCS_BYTES = 4  # which a chip's meter counts, but none of the other bytes that a link charges
 _UNIT = 1 << 16  # units in a tick of the clock, for times as fixed-point numbers
 
 
@@ -25,6 +26,7 @@ class ExpressPassParameters(ProgramParameters):
     triggers (84 of 84 + 1538 bytes on Ethernet); a larger credit takes more.
     """
 
+    architectures: ClassVar[tuple[str, ...]] = ("v1model", "tna", "t2na")
     agrees: ClassVar[tuple[str, ...]] = ("credit_spread_bytes",)
 
     burst_credits: int = Field(8, ge=1, le=1024)  # number of credits that a link may send in one burst
@@ -36,6 +38,9 @@ class ExpressPassParameters(ProgramParameters):
             sizes = [switch.link_bytes(CREDIT_BYTES + more, port) for more in range(self.credit_spread_bytes + 1)]
             credit_bytes = sum(sizes) / len(sizes)
             both_bytes = credit_bytes + switch.link_bytes(switch.packet_bytes, port)
+            if switch.front_panel is not None:
+                entries.append(self._meter(port, rate_bps / 8 / both_bytes))
+                continue
             credit_ticks = both_bytes * 8e9 / rate_bps / float(switch.tick_ns) * _UNIT
             byte_ticks = round(credit_ticks / credit_bytes)  # the burst is computed from this rounded time
             limit = {
@@ -45,3 +50,10 @@ class ExpressPassParameters(ProgramParameters):
             }
             entries.append(TableEntry("credit_limit", {"port": Exact(port)}, Action("limit", limit)))
         return entries
+
+    def _meter(self, port: int, credits_per_s: float) -> MeterLimit:
+        """Return the limit of a chip's meter, which passes a credit if all its bytes are left of the burst."""
+        least_bytes = CREDIT_BYTES + FCS_BYTES
+        mean_bytes = least_bytes + self.credit_spread_bytes / 2
+        burst_bytes = max(round(mean_bytes * self.burst_credits), least_bytes + self.credit_spread_bytes)
+        return MeterLimit("credit_rate", port, round(mean_bytes * credits_per_s), burst_bytes)

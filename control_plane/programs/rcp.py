@@ -14,7 +14,6 @@ from pydantic import Field
 from control_plane.programs.base import ProgramParameters, SwitchView, register
 from control_plane.programs.entries import Action, Entry, Exact, Lpm, PathCell, TableEntry
 from control_plane.programs.forwarding import forwarding_entries
-from p4switch.architectures.architecture import ARCHITECTURES
 from p4switch.architectures.front_panel import FrontPanel
 from p4switch.errors import UserError
 
@@ -56,7 +55,7 @@ class RcpParameters(ProgramParameters):
                 f"got {self.interval_base_rtts} of {switch.base_rtt_ns} ns"
             )
         entries = forwarding_entries(switch)
-        if (panel := ARCHITECTURES.find(switch.architecture).front_panel) is not None:
+        if (panel := switch.front_panel) is not None:
             return [*entries, *self._chip_entries(switch, panel, round(interval_ticks * switch.tick_ns))]
         for port, rate_bps in sorted(switch.port_rates_bps.items()):
             bdp_bytes = max(1, round(switch.bdp_bytes(port)))

@@ -21,6 +21,7 @@ from control_plane.programs.entries import (
     Exact,
     Lpm,
     Match,
+    MeterLimit,
     MulticastGroup,
     PathCell,
     PortGroup,
@@ -97,6 +98,18 @@ def test_defaults_groups_and_sessions(program: Program) -> None:
     (update,) = program.updates(CloneSession(5, ((1, 0),), 64))
     session = update.entity.packet_replication_engine_entry
     assert session.clone_session_entry.packet_length_bytes == 64
+
+
+def test_limits_of_a_meter() -> None:
+    info = p4info_pb2.P4Info()
+    info.meters.add().preamble.CopyFrom(p4info_pb2.Preamble(id=9, name="Ingress.rates", alias="rates"))
+    known = Program(info, b"{}")
+    (update,) = known.updates(MeterLimit("rates", 3, 1000, 60))
+    config = p4runtime_pb2.MeterConfig(cir=1000, cburst=60, pir=1000, pburst=60)
+    cell = p4runtime_pb2.MeterEntry(meter_id=9, index=p4runtime_pb2.Index(index=3), config=config)
+    assert update == p4runtime_pb2.Update(type="MODIFY", entity=p4runtime_pb2.Entity(meter_entry=cell))
+    with pytest.raises(ControllerError, match="the program has no meter 'rate'; expected one of Ingress.rates, rates"):
+        known.updates(MeterLimit("rate", 3, 1000, 60))
 
 
 def test_cells_of_the_packet_path() -> None:

@@ -7,10 +7,12 @@ from ipaddress import IPv4Network
 
 import pytest
 
+from control_plane import programs
+from control_plane.programs.entries import MeterLimit
 from host_agents.cc.expresspass import CREDIT, CREDIT_BYTES
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import BTH, NOT_ECT, Flow, reverse_of
-from tests.p4src.rigs import Sent
+from tests.p4src.rigs import BuiltinRig, Sent, T2naRig, TnaRig
 from topologies import Route
 
 FLOW = Flow()
@@ -54,11 +56,31 @@ def test_a_credit_takes_the_link_by_its_size(make_rig: MakeRig, more_bytes: int,
     rig = make_rig("expresspass", {"burst_credits": 1}, view=view)
     if not rig.sets_clock:
         pytest.skip("BMv2's clock cannot be set")
+    if rig.architecture is not None:
+        pytest.skip("a meter does not know what a link charges")
     own, mean = (max(size + overhead_bytes, 16) for size in (CREDIT_BYTES + more_bytes, MEAN_BYTES))
     due_ns = own / mean * (mean + VIEW.packet_bytes + overhead_bytes) * 8 / 100
     times = [0, int(due_ns), int(due_ns) + 2]
     received = rig.run([Sent(1, credit(i, more_bytes), now) for i, now in enumerate(times)])[OUT]
     assert psns(received) == [0, 2]
+
+
+@pytest.mark.parametrize("overhead_bytes", [0, 24, -58])
+@pytest.mark.parametrize("chip", [TnaRig, T2naRig])
+def test_a_chip_meters_the_bytes_of_a_credit_and_its_fcs(chip: type[BuiltinRig], overhead_bytes: int) -> None:
+    """The burst is eight credits of 70 bytes, so seven of 74 pass, and the next one when 32 more bytes may pass."""
+    view = replace(chip.device_view(VIEW), frame_overhead_bytes=overhead_bytes)
+    rig = chip("expresspass", programs.parameters("expresspass", {}).entries(view))
+    sizes = [max(CREDIT_BYTES + more + overhead_bytes, 16) for more in range(9)]
+    byte_ns = (sum(sizes) / 9 + VIEW.packet_bytes + overhead_bytes) * 8 / 100 / (MEAN_BYTES + 4)
+    times = [0] * 8 + [int(32 * byte_ns) - 1, int(32 * byte_ns) + 2]
+    received = rig.run([Sent(1, credit(i, 8), now) for i, now in enumerate(times)])[OUT]
+    assert psns(received) == [*range(7), 9]
+
+
+def test_a_meter_passes_the_largest_credit_of_a_burst_of_one() -> None:
+    entries = programs.parameters("expresspass", {"burst_credits": 1}).entries(TnaRig.device_view(VIEW))
+    assert {entry.burst for entry in entries if isinstance(entry, MeterLimit)} == {74}
 
 
 def test_data_is_not_limited(make_rig: MakeRig) -> None:
