@@ -108,7 +108,7 @@ def test_limits_of_a_meter() -> None:
     config = p4runtime_pb2.MeterConfig(cir=1000, cburst=60, pir=1000, pburst=60)
     cell = p4runtime_pb2.MeterEntry(meter_id=9, index=p4runtime_pb2.Index(index=3), config=config)
     assert update == p4runtime_pb2.Update(type="MODIFY", entity=p4runtime_pb2.Entity(meter_entry=cell))
-    with pytest.raises(ControllerError, match="the program has no meter 'rate'; expected one of Ingress.rates, rates"):
+    with pytest.raises(ControllerError, match="the program has no meter 'rate'; expected one of"):
         known.updates(MeterLimit("rate", 3, 1000, 60))
 
 
