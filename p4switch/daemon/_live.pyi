@@ -19,8 +19,14 @@ class Live:
         tick_ns: length of a tick of the pipeline's clock. cell_bytes: unit of queue depths; 0: packets.
         origin_ns: CLOCK_MONOTONIC of time 0, which is not in the future; 0: now.
         """
-    def add_port(self, number: int, interface: str | None, ring_slots: int = 512) -> None:
-        """Add a port; the interface None stands for the CPU port."""
+    def add_port(
+        self, number: int, interface: str | None, ring_slots: int = 512, send: str = "auto", loops: bool = False
+    ) -> str | None:
+        """Add a port, and return how its frames are sent.
+
+        The interface None stands for the CPU port, or for a port whose frames come back to it if it `loops`. If any
+        does, frames that leave other ports that the pipeline has as loopback ports do not come back.
+        """
     def set_port(self, number: int, rate_bps: int, delay_ns: int) -> None:
         """Set a port's link; rate 0 means no limit."""
     def change_link(

@@ -26,7 +26,8 @@ class PortSettings(_Model):
     """Link of one port.
 
     rate_bps 0 means as fast as the machine allows. xoff_bytes and headroom_bytes replace those of `pfc`, and
-    framing_bytes that of all ports. trimming is None, or how the port trims packets that find its queue full.
+    framing_bytes that of all ports. trimming is None, or how the port trims packets that find its queue full. A port
+    that `loops` has no interface: its frames come back to it.
     """
 
     rate_bps: Annotated[int, Field(ge=0, le=10**14)] = 0
@@ -35,6 +36,7 @@ class PortSettings(_Model):
     headroom_bytes: Annotated[int | None, Field(ge=0)] = None
     framing_bytes: Annotated[int | None, Field(ge=-1000, le=1000)] = None
     trimming: Trimming | None = None
+    loops: bool = False
 
 
 class PfcSettings(_Model):
@@ -91,6 +93,11 @@ class TrafficSettings(TrafficManager):
     dscp_classes: Annotated[tuple[Priority, ...], Field(min_length=64, max_length=64, strict=False)] | None = None
     pfc: PfcSettings | None = None
 
+    @property
+    def loops(self) -> list[int]:
+        """Ports that loop."""
+        return [number for number, port in self.ports.items() if port.loops]
+
     def apply(self, live: Any, ports: list[int]) -> None:
         """Apply all settings to a `Live` with these ports.
 
@@ -107,7 +114,7 @@ class TrafficSettings(TrafficManager):
             live.set_port(number, link.rate_bps, link.delay_ns, framing_bytes)
             if link.trimming is not None:
                 live.set_trimming(number, **link.trimming.model_dump())
-            if self.pfc is None:
+            if self.pfc is None or link.loops:
                 continue
             if not link.rate_bps:
                 raise UserError(f"--traffic: pfc: port {number} has no rate_bps; expected one, it times pauses")

@@ -101,10 +101,12 @@ class SwitchProcess:
         self._numbers: set[int] = set()  # of all ports
         for number, interface in interfaces.items():
             self._add_port(number, interface)
+        for number in traffic.loops:
+            self._add_port(number, None, loops=True)
         if cpu_port is not None:
             self._add_port(cpu_port, None)
         try:
-            traffic.apply(self.live, list(interfaces))
+            traffic.apply(self.live, [*interfaces, *traffic.loops])
         except ValueError as error:
             raise UserError(f"--traffic: {error}") from error
         self._control = threading.RLock()  # for all devices, which a BfRuntime client writes together
@@ -126,11 +128,13 @@ class SwitchProcess:
         self._threads = [threading.Thread(target=self._watch, name="p4runtime events", daemon=True),
                          threading.Thread(target=self._watch_links, name="link events", daemon=True)]
 
-    def _add_port(self, number: int, interface: str | None) -> None:
+    def _add_port(self, number: int, interface: str | None, *, loops: bool = False) -> None:
         self._numbers.add(number)
         what = f"-i {number}@{interface}" if interface else f"--cpu-port {number}"
+        if loops:
+            what = f"--traffic: ports: {number}: loops"
         try:
-            sender = self.live.add_port(number, interface, _RING_SLOTS, self._send)
+            sender = self.live.add_port(number, interface, _RING_SLOTS, self._send, loops)
         except PermissionError:
             raise UserError(f"{what}: raw sockets need root (or CAP_NET_RAW)") from None
         except FileExistsError:
@@ -145,7 +149,7 @@ class SwitchProcess:
         """Add the ports that lead back to the pipe with this first port, which have queues but no interfaces."""
         for local in panel.recirculation:
             if first + local not in self._numbers:
-                self._add_port(first + local, None)
+                self._add_port(first + local, None, loops=bool(self._traffic.loops))
 
     def _add_pipe(self) -> Device:
         number = len(self.devices)

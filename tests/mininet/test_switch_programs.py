@@ -45,6 +45,20 @@ def test_a_network_of_two_architectures(tmp_path: Path) -> None:
     assert found.summary["flows_acknowledged"] == 4
 
 
+def test_a_loopback_port_leads_back_to_the_switch(tmp_path: Path) -> None:
+    """Every packet passes the switch twice, as in virtual time, with which the run's check compares the times."""
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    text, place = (EXAMPLE / "step.p4").read_text(), "spread: { members.apply(); }\n            }\n"
+    assert place in text
+    again = "if (intrinsic.ingress_port != 68) { tm.ucast_egress_port = 68; }\n"
+    (tmp_path / "step.p4").write_text(text.replace(place, place + again))
+    star = TABLES.replace('"leaf-spine", spines = 1, hosts_per_leaf = 2', '"single-switch", hosts = 4')
+    loop = "switch.loopback = { ports = [68], delay_ns = 20_000 }"
+    found = result(tmp_path, f'program = "step.p4"\n{loop}\n{star}')
+    assert found.summary["flows_acknowledged"] == 4
+    assert found.flows["delivered_ns"].min() > 20_000
+
+
 def test_each_pipe_of_a_switch_has_its_program(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
     chips = 'program = "step.p4"\nswitch.pipes = 2\nswitch.architecture = "tna"\n'
@@ -66,7 +80,11 @@ def test_two_programs_on_each_kind_of_switch(switch: str, tmp_path: Path) -> Non
     ("entry", "options", "error"),
     [
         ({"architecture": "tna"}, {"switch": "bmv2"}, r"^--switch bmv2: it runs programs for v1model, and ecn\.p4"),
-        ({"loopback": {"ports": [60]}}, {}, r"^switches\.0\.loopback\.ports: the Mininet world has no such ports"),
+        (
+            {"loopback": {"ports": [60]}},
+            {"switch": "bmv2"},
+            r"^switches\.0\.loopback\.ports: switch 'bmv2' has no such ports",
+        ),
     ],
 )
 def test_what_one_switch_cannot_do_is_refused(

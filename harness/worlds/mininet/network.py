@@ -20,7 +20,7 @@ from harness.worlds.mininet.interfaces import interface_name, link_names
 from harness.worlds.mininet.launcher import Launcher
 from harness.worlds.mininet.messages import PortChange
 from harness.worlds.mininet.state import RunFolder
-from harness.worlds.mininet.switches import PlannedSwitch, PortPlan, SwitchPlan
+from harness.worlds.mininet.switches import LoopPlan, PlannedSwitch, PortPlan, SwitchPlan
 from p4switch.traffic.settings import Trimming
 from topologies import Topology, model
 from topologies.model import HOST_PORT
@@ -109,6 +109,12 @@ def switch_plans(run: Run, dilation: int, folder: RunFolder) -> dict[str, Switch
             device_id=switch.device_id,
             pipes=pipes[switch.name],
             ports=ports,
+            loops={
+                number: LoopPlan(
+                    dilated.rate_bps(loop.rate_bps), dilated.delay_ns(loop.delay_ns + scenario.switch.latency_ns)
+                )
+                for number, loop in run.loops[switch.name].items()
+            },
             settings=scenario.switch,
             framing_bytes=scenario.framing_bytes,
             lossless_priorities=run.lossless_priorities,

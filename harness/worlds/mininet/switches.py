@@ -10,7 +10,7 @@ import os
 import signal
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,14 @@ class PortPlan:
 
 
 @dataclass(frozen=True)
+class LoopPlan:
+    """Link of a port to itself, as `PortPlan`."""
+
+    rate_bps: int
+    delay_ns: int
+
+
+@dataclass(frozen=True)
 class SwitchPlan:
     """Configuration of a switch process.
 
@@ -51,6 +59,7 @@ class SwitchPlan:
     device_id: int  # of the first pipe; those of the others follow it
     pipes: int
     ports: Mapping[int, PortPlan]
+    loops: Mapping[int, LoopPlan]  # ports that lead back to the switch
     settings: SwitchSettings
     framing_bytes: int
     lossless_priorities: tuple[int, ...]
@@ -112,6 +121,9 @@ class PlannedSwitch(Switch):  # type: ignore[misc]  # Mininet has no types
 
     knows_colors = False
     """True if its traffic manager admits packets by their colour."""
+
+    has_loops = False
+    """True if it has ports that lead back to it."""
 
     changes_links = False
     """True if `schedule` is implemented."""
@@ -177,6 +189,7 @@ class BuiltinSwitch(PlannedSwitch):
     trims = True
     knows_colors = True
     changes_links = True
+    has_loops = True
 
     def schedule(self, changes: Sequence[PortChange], epoch_ns: int) -> None:
         after_ns, dilation = epoch_ns - self.plan.origin_ns, self.plan.dilation
@@ -236,7 +249,8 @@ class BuiltinSwitch(PlannedSwitch):
                     "trimming": None if port.trimming is None else port.trimming.model_dump(),
                 }
                 for number, port in plan.ports.items()
-            },
+            }
+            | {str(number): {**asdict(loop), "loops": True} for number, loop in plan.loops.items()},
             **settings.traffic(),
             "queue_packets": None,
             "dscp_classes": dscp_classes(controller.Settings().priority_of_dscp),

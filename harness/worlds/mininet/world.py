@@ -83,10 +83,6 @@ class MininetWorld:
         """
         if run.scenario.switch.pfc.enabled and run.scenario.switch.pfc.reaction_ns:
             raise UserError("switch.pfc.reaction_ns: the Mininet world has no such delay; expected 0")
-        for each in run.switch_programs:
-            if each.loopback.ports:
-                key = each.key_of("loopback.ports")
-                raise UserError(f"{key}: the Mininet world has no such ports; expected none")
         probing.require(probes_of(run))
         self.run_plan = run
         self._attempts = _ATTEMPTS if dilation is None and prompt is None else 1
@@ -94,6 +90,7 @@ class MininetWorld:
         self._switch, self._compiler = switch, compiler
         self._class: type[PlannedSwitch] = switch_class(switch)
         self._check_architecture()
+        self._check_loops()
         self._changes = port_changes(run)
         if self._changes and not self._class.changes_links:
             raise UserError(
@@ -132,6 +129,12 @@ class MininetWorld:
                     f"--switch {self._switch}: it runs programs for {wanted}, and {each.program.source.name} is for "
                     f"{declared.name}; expected --switch builtin"
                 )
+
+    def _check_loops(self) -> None:
+        for each in () if self._class.has_loops else self.run_plan.switch_programs:
+            if each.loopback.ports:
+                key = each.key_of("loopback.ports")
+                raise UserError(f"{key}: switch {self._switch!r} has no such ports; expected --switch builtin, or none")
 
     def run(self, progress: Progress | None = None) -> Recording:
         """Build the network, run, and remove it; repeat more slowly if the machine did not keep up.

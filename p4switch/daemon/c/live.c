@@ -244,7 +244,9 @@ static void send_frame(live *l, live_port *port, p4_frame *frame, bool contiguou
     end += port->delay_ns;
     if (end < port->least_ns)
         end = port->least_ns;
-    if (end > l->now)
+    if (port->loops && wire_empty(&port->wire))
+        port->arrival = end;
+    if (port->loops || end > l->now)
         wire_push(&port->wire, NULL, end, frame);
     else
         live_leave(l, port, frame);
@@ -301,6 +303,17 @@ void live_arrive(live *l, live_port *port, p4_frame *frame)
     live_serve_touched(l);
 }
 
+/* The first frame on the wire of a port that loops arrives. */
+void live_return(live *l, live_port *port)
+{
+    wire *w = &port->wire;
+    p4_frame *frame = w->slots[w->head++ & w->mask].frame;
+    port->arrival = wire_empty(w) ? NEVER : wire_first(w)->time;
+    port->rx_packets++;
+    port->rx_bytes += frame->wire_len;
+    live_arrive(l, port, frame);
+}
+
 /* -- links that change --------------------------------------------------------------------------------------------- */
 
 /* Frames that wait for the link or are on it count as dropped at its sending end, and as never sent. */
@@ -321,6 +334,8 @@ static void lose_all(live *l, live_port *port)
             port->drops[P4_DROP_LINK_DOWN]++;
         live_frame_free(l, frame);
     }
+    if (port->loops)
+        port->arrival = NEVER;
 }
 
 void live_apply_change(live *l, const live_change *c)
@@ -421,7 +436,8 @@ static void set_rest(live *l)
     }
 }
 
-live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32_t ring_slots, live_sender sender)
+live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32_t ring_slots, live_sender sender,
+                         bool loops)
 {
     if (number >= LIVE_MAX_PORTS || l->ports[number]) {
         errno = EEXIST;
@@ -434,6 +450,8 @@ live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32
     port->framing_bytes = l->framing_bytes;
     port->socket.fd = -1;
     port->arrival = NEVER;
+    port->loops = loops;
+    l->loops |= loops;
     int xdp_error = 0;
     if (interface) {
         strncpy(port->name, interface, sizeof port->name - 1);
@@ -492,7 +510,7 @@ void live_set_switch(live *l, p4_switch *sw)
         l->tm.packet_bytes = p4_switch_packet_bytes(sw);
         l->tm.changed = p4_switch_watches_queues(sw) ? queue_changed : NULL;
         l->env_before = *p4_switch_get_env(sw);
-        p4_env env = {.ctx = l, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
+        p4_env env = {.ctx = l, .loops = l->loops, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
                       .drop = env_drop, .digest = env_digest, .stop_queue = env_stop_queue, .now = env_now,
                       .set_timer = env_set_timer, .log = env_log,
                       .trace = l->env_before.trace ? env_trace : NULL};

@@ -59,7 +59,7 @@ typedef struct live_log {
 typedef struct live_port {
     tm_port tm;
     struct live *owner;
-    live_socket socket; /* fd -1: the CPU port */
+    live_socket socket; /* fd -1: the CPU port, or a port that loops */
     live_xdp *xdp;      /* NULL: frames are sent by the socket */
     uint64_t arrival;   /* arrival of the next frame in the ring; NEVER if the last look found none */
     live_log log;
@@ -69,6 +69,7 @@ typedef struct live_port {
     wire wire; /* frames that left the queue and are still being transmitted or on the wire */
     p4_frame *batch[LIVE_BATCH];
     uint32_t batched;
+    bool loops;         /* its link leads back to it: `arrival` is that of the first frame on the wire */
     bool down;          /* the link has failed: frames sent or on the wire are lost */
     link_chance chance;
     /* earliest arrival at the other end: a frame does not overtake one sent before a delay became shorter */
@@ -96,6 +97,7 @@ typedef struct live {
     int wanted;              /* threads that want the lock; they take precedence over the loop */
     bool stop;
     bool holds;              /* what is on a link stays there: nothing leaves any more */
+    bool loops;              /* some port loops */
     int wakeup;              /* eventfd: there is something to do */
     p4_switch *sw;           /* NULL: frames are dropped */
     const p4_env *own_env;   /* environment of the switch, which still receives its messages */
@@ -136,8 +138,10 @@ void live_lock(live *l); /* may be nested */
 void live_unlock(live *l);
 
 /* These functions are called with the lock held. -1: errno is set. */
-/* interface NULL: the CPU port. With LIVE_SEND_AUTO, errno tells afterwards why AF_XDP is not used, if that is so. */
-live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32_t ring_slots, live_sender sender);
+/* interface NULL: the CPU port, or one that `loops`. With LIVE_SEND_AUTO, errno tells afterwards why AF_XDP is not used,
+ * if that is so. */
+live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32_t ring_slots, live_sender sender,
+                         bool loops);
 int live_set_link(live *l, live_port *port, uint64_t rate_bps, uint64_t delay_ns); /* rate 0: no limit */
 /* Changes the link at `time` or, if that is past, at once. Changes at the same time are applied in the order of the
  * calls. */
@@ -184,6 +188,7 @@ void live_serve(live *l, live_port *port, bool contiguous);
 p4_frame *live_frame_new(live *l, uint32_t cap);
 void live_frame_free(live *l, p4_frame *frame);
 void live_arrive(live *l, live_port *port, p4_frame *frame);
+void live_return(live *l, live_port *port);
 void live_touch(tm_port *port);
 void live_serve_touched(live *l);
 void live_timer(live *l);

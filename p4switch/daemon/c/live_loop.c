@@ -56,7 +56,7 @@ bool live_catch_up(live *l, uint64_t until)
         if (time > l->now)
             l->now = time;
         if (arrival) {
-            live_receive(l, first);
+            (first->loops ? live_return : live_receive)(l, first);
             continue;
         }
         first->tm.scheduled = false;
@@ -74,7 +74,7 @@ static void deliver_due(live *l, uint64_t until)
     for (uint32_t i = 0; i < l->count; i++) {
         live_port *port = l->ports[l->numbers[i]];
         wire *w = &port->wire;
-        while (!wire_empty(w) && wire_first(w)->time <= until) {
+        while (!port->loops && !wire_empty(w) && wire_first(w)->time <= until) {
             struct flight *flight = &w->slots[w->head++ & w->mask];
             record_lag(l, until - flight->time);
             live_leave(l, port, flight->frame);

@@ -57,20 +57,21 @@ static live_port *find(live_object *self, unsigned int number)
     return port;
 }
 
-/* Returns the sender of its frames, and the reason if it is not the preferred one; None for the CPU port. */
+/* Returns the sender of its frames, and the reason if it is not the preferred one; None without an interface. */
 static PyObject *live_add(live_object *self, PyObject *args)
 {
     static const char *const senders[] = {[LIVE_SEND_AUTO] = "auto", [LIVE_SEND_PACKET] = "packet", [LIVE_SEND_XDP] = "xdp"};
     unsigned int number, ring_slots = 512, sender = LIVE_SEND_AUTO;
+    int loops = 0;
     const char *interface, *name = senders[sender];
-    if (!PyArg_ParseTuple(args, "Iz|Is:add_port", &number, &interface, &ring_slots, &name))
+    if (!PyArg_ParseTuple(args, "Iz|Isp:add_port", &number, &interface, &ring_slots, &name, &loops))
         return NULL;
     while (sender <= LIVE_SEND_XDP && strcmp(name, senders[sender]))
         sender++;
     if (sender > LIVE_SEND_XDP)
         return PyErr_Format(PyExc_ValueError, "add_port: %s; expected auto, packet or xdp", name);
     take_lock(self);
-    live_port *port = live_add_port(self->l, number, interface, ring_slots, sender);
+    live_port *port = live_add_port(self->l, number, interface, ring_slots, sender, loops);
     bool xdp = port && port->xdp;
     int error = errno;
     live_unlock(self->l);

@@ -12,6 +12,7 @@ from control_plane.controller import Program, program_switch
 from control_plane.programs.entries import Action, Exact, TableEntry
 from p4switch.architectures.packet_path import PACKET_PATHS
 from p4switch.compiler import Compiled, compile_program
+from p4switch.daemon.config import PortSettings, TrafficSettings
 from p4switch.daemon.process import SwitchProcess
 from p4switch.engine import objects
 from p4switch.p4runtime.client import GrpcClient
@@ -19,6 +20,7 @@ from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import p4runtime_pb2
 from p4switch.sources import SOURCE_DIRECTORY
 from p4switch.trace import Event
+from p4switch.trace.events import Received
 from tests.p4switch.architectures import tofino
 from tests.p4switch.daemon.conftest import wait_until
 
@@ -135,6 +137,30 @@ def test_packets_to_a_port_that_does_not_exist_run_egress(tmp_path: Path) -> Non
         wait_until(lambda: device.look(lambda state: state.switch.register_read("Out.seen", 0)) == b"\x07", 20)
     finally:
         process.stop()
+
+
+def test_a_frame_comes_back_by_a_port_that_loops(tmp_path: Path) -> None:
+    """It does so after the delay of the link, and leaves by the CPU port then."""
+    ingress = "apply { tm.ucast_egress_port = intrinsic.ingress_port == 68 ? 9w1 : 9w68; }"
+    events: list[Event] = []
+    delay_ns = 30_000_000
+    traffic = TrafficSettings(ports={68: PortSettings(rate_bps=10**9, delay_ns=delay_ns, loops=True)})
+    process = SwitchProcess({}, address="127.0.0.1:0", traffic=traffic, cpu_port=1, trace=events.append)
+    process.load_sources([tofino.write(tmp_path, INGRESS=ingress)], arch="tna")
+    process.start()
+    try:
+        process.live.inject(1, bytes(64))
+
+        def packets() -> dict[int, tuple[int, int]]:
+            return {row["port"]: (row["rx_packets"], row["tx_packets"]) for row in process.live.stats()["ports"]}
+
+        wait_until(lambda: packets()[68] == (1, 1) and packets()[1][1] == 1, 20)
+        wait_until(lambda: sum(isinstance(event, Received) for event in events) == 2, 20)
+    finally:
+        process.stop()
+    first, second = (event for event in events if isinstance(event, Received))
+    assert (first.port, second.port) == (1, 68)
+    assert (second.time - first.time) * traffic.tick_ns >= delay_ns
 
 
 def test_packets_of_timers_have_numbers_of_their_own(tmp_path: Path) -> None:
