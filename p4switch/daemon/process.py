@@ -34,6 +34,7 @@ from p4switch.output_file import check_writable, write_files
 from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, p4info_pb2, p4runtime_pb2, parse_p4info
+from p4switch.p4runtime.ports import PortCounts
 from p4switch.p4runtime.server import P4RuntimeServer
 from p4switch.trace import Decoder, Event, decode_pipes
 
@@ -42,6 +43,7 @@ _POLL_S = 0.01  # interval of polls for digests and idle time-outs, if there may
 _IDLE_S = 1.0
 _LAST_FRAMES_S = 0.25  # how long a switch that ends reads what others have sent to it
 _RING_SLOTS = 512  # arrived frames that wait for the switch, per port
+_FCS_BYTES = 4
 _PORT = "port"  # state of a chip's ports in a packet path
 
 
@@ -158,10 +160,19 @@ class SwitchProcess:
         device = Device(
             partial(self._build, number), self._device_id + number, install=partial(self._install, number),
             clock_ns=self.live.now_ns, tick_ns=self._traffic.tick_ns, lock=self.live,
-            control=self._control,
+            control=self._control, port_counts=self._port_counts,
         )  # fmt: skip
         self.devices.append(device)
         return device
+
+    def _port_counts(self) -> dict[int, PortCounts]:
+        return {
+            row["port"]: PortCounts(
+                row["rx_packets"], row["rx_bytes"] + _FCS_BYTES * row["rx_packets"], row["pfc_received"],
+                row["tx_packets"], row["tx_bytes"] + _FCS_BYTES * row["tx_packets"], row["pfc_sent"],
+            )
+            for row in self.live.stats()["ports"]
+        }  # fmt: skip
 
     def set_pipes(self, count: int, looped: Collection[int] = ()) -> None:
         """Give the switch `count` pipes; packets that leave a port of the pipes in `looped` come back to this port.

@@ -12,7 +12,7 @@ import gc
 import itertools
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -33,7 +33,7 @@ from p4switch.p4runtime.errors import (
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
 from p4switch.p4runtime.path_states import PathStates
 from p4switch.p4runtime.pipeline import Pipeline
-from p4switch.p4runtime.ports import Ports
+from p4switch.p4runtime.ports import PortCounts, Ports
 from p4switch.p4runtime.pre import ReplicationStore
 from p4switch.p4runtime.profiles import ProfileStore, Undo
 from p4switch.p4runtime.tables import TableStore
@@ -87,13 +87,13 @@ class _Undisturbed(AbstractContextManager[None]):
 class State:
     """All state that controllers wrote to one pipeline on one switch."""
 
-    def __init__(self, config: Message, pipe: Pipeline, switch: Switch, down: set[int], clock_ns: Callable[[], int],
+    def __init__(self, config: Message, pipe: Pipeline, switch: Switch, ports: Ports, clock_ns: Callable[[], int],
                  tick_ns: int, lock: AbstractContextManager[object], pause_s: float) -> None:
         self.config = config
         self.pipeline = pipe
         self.switch = switch
         self._lock, self._pause_s = lock, pause_s
-        self.ports = Ports(pipe.port_width, down)
+        self.ports = ports
         self.profiles = ProfileStore(pipe, switch, self.ports)
         self.tables = TableStore(pipe, switch, self.profiles, clock_ns, tick_ns)
         self.cells = CellStore(pipe, switch, lock)
@@ -198,7 +198,8 @@ class Device:
     from now on. If the switch exists already with its program, `build` only returns it, and there is no `install`: such
     a device gets its config once. `clock_ns` is the clock whose time the switch counts in ticks of `tick_ns`; it is
     used for time-outs only. The devices of a switch's pipes share the data plane's `lock`, and
-    `control`, which is held while a controller reads or writes.
+    `control`, which is held while a controller reads or writes. `port_counts` returns the counts of the ports that the
+    switch has.
     """
 
     def __init__(
@@ -211,6 +212,7 @@ class Device:
         tick_ns: int = 1,
         lock: AbstractContextManager[object] | None = None,
         control: AbstractContextManager[object] | None = None,
+        port_counts: Callable[[], Mapping[int, PortCounts]] = dict,
     ) -> None:
         self.device_id = device_id
         self._build = build
@@ -222,6 +224,7 @@ class Device:
         # Taken before the data plane's: what is written stays while it is read.
         self._control: AbstractContextManager[object] = threading.RLock() if control is None else control
         self._down: set[int] = set()
+        self._port_counts = port_counts
         self._running: State | None = None  # what packets go through
         self._saved: State | None = None  # verified and saved, waiting for COMMIT; what is read and written meanwhile
 
@@ -280,8 +283,8 @@ class Device:
         config = p4runtime_pb2.ForwardingPipelineConfig()
         if request.config.HasField("cookie"):
             config.cookie.CopyFrom(request.config.cookie)
-        return State(config, pipe, switch, self._down, self._clock_ns, self._tick_ns, self._lock,
-                     self._pause_s)
+        ports = Ports(pipe.port_width, self._down, self._port_counts)
+        return State(config, pipe, switch, ports, self._clock_ns, self._tick_ns, self._lock, self._pause_s)
 
     def _commit(self, state: State) -> None:
         if self._install is not None:

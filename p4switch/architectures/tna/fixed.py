@@ -8,7 +8,7 @@ from p4switch.bfrt.fields import Json, Table, data_field, in_bytes, parameter, v
 _DEVICE_CONFIGURATION = 0xFF060001
 _MIRROR = 0xFF040001
 _PRE = 0xFF020001
-_PORT = 0xFF010001
+_PORT, _PORT_STATISTICS = 0xFF010001, 0xFF010002
 _PKTGEN = 0xFF030001
 _PORTS = 288
 _MTU_BYTES = 10240
@@ -27,7 +27,8 @@ def fixed_tables(chip: str, sessions: int) -> list[Json]:
     ):
         table.singleton(data_field(number, name, t), read_only=True)
     table.singleton(data_field(16, "selector_member_order", value_type("bool", False)))
-    return [each.as_json() for each in (table, _ports(), _mirror(sessions), *_replication(), *_generator(chip))]
+    tables = (table, _ports(), _statistics(), _mirror(sessions), *_replication(), *_generator(chip))
+    return [each.as_json() for each in tables]
 
 
 def _ports() -> Table:
@@ -60,6 +61,20 @@ def _ports() -> Table:
         (25, "PORT_UP", value_type("bool"), True),
     ):
         table.singleton(data_field(ident, f"${name}", t), read_only=read_only)
+    return table
+
+
+def _statistics() -> Table:
+    """Return the table of the counts of ports, with those that the switch keeps, and those of frames with errors."""
+    table = Table("$PORT_STAT", _PORT_STATISTICS, "PortStat", _PORTS, [])
+    table.key(1, "$DEV_PORT", value_type("uint32"))
+    for ident, name in (
+        (1, "FramesReceivedOK"), (2, "FramesReceivedAll"), (3, "FramesReceivedwithFCSError"), (4, "FrameswithanyError"),
+        (5, "OctetsReceivedinGoodFrames"), (6, "OctetsReceived"), (16, "PriorityPauseFrames"),
+        (33, "FramesTransmittedOK"), (34, "FramesTransmittedAll"), (35, "FramesTransmittedwithError"),
+        (36, "OctetsTransmittedwithouterror"), (37, "OctetsTransmittedTotal"), (42, "FramesTransmittedPriPause"),
+    ):  # fmt: skip
+        table.singleton(data_field(ident, f"${name}", value_type("uint64")), read_only=True)
     return table
 
 

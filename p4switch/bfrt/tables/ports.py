@@ -1,4 +1,4 @@
-"""Table of ports: settings that clients write are stored and returned; forwarding does not depend on them.
+"""Tables of ports, and of their counts. Settings of ports are stored and returned; forwarding does not depend on them.
 
 The rates of links are configured elsewhere. Settings that would change forwarding (loopback, pauses, a direction) are
 refused.
@@ -16,6 +16,7 @@ from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables.base import TABLE_KINDS
 from p4switch.bfrt.tables.fixed import FixedTable
 from p4switch.p4runtime.errors import already_exists, invalid, not_found, unimplemented
+from p4switch.p4runtime.ports import PortCounts
 
 if TYPE_CHECKING:
     from p4switch.p4runtime.device import State
@@ -24,6 +25,19 @@ if TYPE_CHECKING:
 _Update = bfruntime_pb2.Update
 _MAX_PORT = (1 << WIDTH_BITS) - 1
 _NEEDED = ("SPEED", "FEC")
+_COUNTED = {
+    "FramesReceivedOK": "frames_received",
+    "FramesReceivedAll": "frames_received",
+    "OctetsReceivedinGoodFrames": "octets_received",
+    "OctetsReceived": "octets_received",
+    "PriorityPauseFrames": "pfc_received",
+    "FramesTransmittedOK": "frames_sent",
+    "FramesTransmittedAll": "frames_sent",
+    "OctetsTransmittedwithouterror": "octets_sent",
+    "OctetsTransmittedTotal": "octets_sent",
+    "FramesTransmittedPriPause": "pfc_sent",
+}
+"""Members of `PortCounts` for each field; other fields are 0, because no frame has an error."""
 _KEPT = ("SPEED", "FEC", "N_LANES", "PORT_ENABLE", "AUTO_NEGOTIATION")
 
 
@@ -144,3 +158,39 @@ class PortTable(FixedTable):
         entry = self._entry(port)
         entry.ClearField("data")
         return entry
+
+
+@TABLE_KINDS.register("PortStat")
+class PortStatTable(FixedTable):
+    """Counts of the ports that the switch has. DELETE sets them to 0."""
+
+    takes = frozenset({_Update.DELETE})
+
+    def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
+        super().__init__(info, ids)
+        self._before: dict[int, PortCounts] = {}
+        """Counts of ports when they were last set to 0."""
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
+        """Set the counts of a port to 0."""
+        index = self._index(entry)
+        self._check_exists(kind, index in state.ports.counts())
+        return self._remove(index, state)
+
+    def _indices(self, state: State) -> list[int]:
+        return sorted(state.ports.counts())
+
+    def _remove(self, index: int, state: State) -> Undo:
+        return self._set(index, state.ports.counts()[index])
+
+    def _set(self, index: int, counts: PortCounts) -> Undo:
+        old = self._before.get(index, PortCounts())
+        self._before[index] = counts
+        return lambda: self._set(index, old)
+
+    def _found(self, index: int, state: State) -> Message:
+        now, before = state.ports.counts()[index], self._before.get(index, PortCounts())
+        fields = dict.fromkeys((info["name"][1:] for info in self._data.values()), 0)
+        for name, member in _COUNTED.items():
+            fields[name] = getattr(now, member) - getattr(before, member)
+        return self._told(index, **fields)

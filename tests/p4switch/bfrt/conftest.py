@@ -21,6 +21,7 @@ from p4switch.engine import build, load
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.messages import status_pb2
+from p4switch.p4runtime.ports import PortCounts
 from tests.p4switch.architectures.tofino import compiled
 
 SERVICE = "/bfrt_proto.BfRuntime/"
@@ -219,7 +220,8 @@ class Bench:
 
     def __init__(self, program: Compiled, fixed: Sequence[Any] = TNA.fixed_tables) -> None:
         self.switch: Any = None
-        self.device = Device(self._build, 0)
+        self.counts: dict[int, PortCounts] = {}  # of ports
+        self.device = Device(self._build, 0, port_counts=lambda: self.counts)
         LocalClient(self.device).set_pipeline(program.p4info, json.dumps(program.json).encode())
         self.p4runtime, self.p4info = LocalClient(self.device), program.p4info
         programs = [Program("program", [Pipe(0, self.device, program)])]

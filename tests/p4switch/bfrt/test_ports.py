@@ -9,10 +9,12 @@ import pytest
 
 from p4switch.bfrt.messages import bfruntime_pb2
 from p4switch.p4runtime.messages import code_pb2
+from p4switch.p4runtime.ports import PortCounts
 from tests.p4switch.bfrt.conftest import Bench, Client
 from tests.p4switch.bfrt.test_server import refused
 
 PORT = "$PORT"
+STATISTICS = "$PORT_STAT"
 DEVICE = "tf1.dev.device_configuration"
 
 
@@ -61,6 +63,25 @@ def test_a_port_is_added_once(client: Client) -> None:
     assert [code for code, _ in errors] == [0, code_pb2.ALREADY_EXISTS, code_pb2.INVALID_ARGUMENT]
     ((code, _),) = refused(client.write, "MODIFY", added(client, 6))
     assert code == code_pb2.NOT_FOUND
+
+
+def test_counts_of_ports_begin_anew_when_they_are_deleted(bench: Bench, client: Client) -> None:
+    def counts() -> list[tuple[Any, ...]]:
+        names = ("$DEV_PORT", "$FramesReceivedOK", "$OctetsTransmittedTotal", "$FramesReceivedwithFCSError")
+        return [tuple(found[name] for name in names) for found in client.read(client.entry(STATISTICS))]
+
+    assert counts() == []
+    bench.counts = {9: PortCounts(3, 300, 0, 5, 520), 5: PortCounts(1, 68)}
+    assert counts() == [((5,), 1, 0, 0), ((9,), 3, 520, 0)]
+    client.write("DELETE", client.entry(STATISTICS, {"$DEV_PORT": 9}))
+    bench.counts[9] = PortCounts(7, 700, 0, 6, 600)
+    assert counts() == [((5,), 1, 0, 0), ((9,), 4, 80, 0)]
+    client.write("DELETE", client.entry(STATISTICS))
+    assert counts() == [((5,), 0, 0, 0), ((9,), 0, 0, 0)]
+    ((code, _),) = refused(client.write, "DELETE", client.entry(STATISTICS, {"$DEV_PORT": 6}))
+    assert code == code_pb2.NOT_FOUND
+    ((code, _),) = refused(client.write, "MODIFY", client.entry(STATISTICS, {"$DEV_PORT": 9}))
+    assert code == code_pb2.UNIMPLEMENTED
 
 
 def watch(client: Client) -> Any:

@@ -113,7 +113,8 @@ def test_a_client_can_ask_what_the_device_is(bench: Bench, client: Client) -> No
     )
     table, *copies = json.loads(made.non_p4_config.bfruntime_info)["tables"]
     client.tables["device"] = table
-    names = ["$PORT", "$mirror.cfg", *(f"$pre.{name}" for name in PRE), *(f"tf1.pktgen.{name}" for name in GENERATOR)]
+    names = ["$PORT", "$PORT_STAT", "$mirror.cfg"]
+    names += [*(f"$pre.{name}" for name in PRE), *(f"tf1.pktgen.{name}" for name in GENERATOR)]
     assert [each["name"] for each in copies] == names
     (found,) = client.read(client.entry("device", default=True))
     assert (table["name"], found["num_pipes"]) == ("tf1.dev.device_configuration", 1)
@@ -664,7 +665,6 @@ def test_the_command_takes_it_with_a_source(tmp_path: Path) -> None:
     ("table_id", "what"),
     [
         (0x91FF8E10, "a SnapshotCfg table is not supported; the stages of a chip are not modelled"),
-        (0xFF010002, "$PORT_STAT is not supported; the statistics of the switch process have the counts of ports"),
         (
             0xFF050025,
             "tm.queue.sched_cfg is not supported; "

@@ -18,6 +18,7 @@ from p4switch.engine import objects
 from p4switch.p4runtime.client import GrpcClient
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import p4runtime_pb2
+from p4switch.p4runtime.ports import PortCounts
 from p4switch.sources import SOURCE_DIRECTORY
 from p4switch.trace import Event
 from p4switch.trace.events import Received
@@ -156,6 +157,8 @@ def test_a_frame_comes_back_by_a_port_that_loops(tmp_path: Path) -> None:
 
         wait_until(lambda: packets()[68] == (1, 1) and packets()[1][1] == 1, 20)
         wait_until(lambda: sum(isinstance(event, Received) for event in events) == 2, 20)
+        counts = process.devices[0].look(lambda state: state.ports.counts())
+        assert counts[68] == PortCounts(1, 68, 0, 1, 68, 0)
     finally:
         process.stop()
     first, second = (event for event in events if isinstance(event, Received))
