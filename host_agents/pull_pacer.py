@@ -50,7 +50,7 @@ class PullPacer(TimerOwner):
                 self._wait(now_ns, drawn_bytes)
                 return
             point.pulling = False
-            if point.pulls_ahead and not point.idling:
+            if point.pulls_ahead and (not point.idling or point.idles_repeatedly):
                 point.idling = True
                 self._idle.push(point)
         while self._idle.size > 0:

@@ -616,6 +616,8 @@ class NotificationPoint(Point):
         self.pulling = False  # it is in the pull pacer's ring
         self.pulls_ahead = False  # it uses turns for further credit when no receiver owes any; set at its creation
         self.idling = False  # it is in the pull pacer's idle ring
+        # It joins the idle ring whenever it has no credit left to send, even if it is there; set at its creation.
+        self.idles_repeatedly = False
         self.own_ack: Packet | None = None  # packet of its answers: an AETH, then `ack_body`; go-back-N only
 
     def bind(self, outlet: NotificationOutlet) -> None:

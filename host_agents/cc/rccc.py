@@ -14,8 +14,8 @@ time-out, and so does one that starts again without credit.
 
 `rccc+nscc` sends if there is both credit and room in NSCC's window, and requests at most one packet beyond the window.
 There are two differences from the consortium's reference simulator. An RTS is a control packet here; there it takes a
-sequence number of the data and is acknowledged. A queue pair that is served again leaves the idle list here; the
-simulator lists it anew each time, so it sends many empty pulls. Frames: docs/wire-formats.md, "Ultra Ethernet's
+sequence number of the data and is acknowledged. A queue pair that is served again leaves the idle list here; in the
+simulator it stays and is listed anew (`as_simulated_idle`), so that it gets many empty pulls. Frames: docs/wire-formats.md, "Ultra Ethernet's
 credit".
 """
 
@@ -106,6 +106,9 @@ class RcccParameters:
     oversubscription_least_rate: float = field(default=0.01, metadata=SHARE)  # least rate, as a share of the link's
     # The same, as a share of each host's part of the uplinks if all send; the larger one holds.
     oversubscription_least_uplink_share: float = field(default=0.9, metadata=SHARE_OR_NONE)
+    # The reference simulator seems to do this unintentionally: a receiver joins the list of idle ones each time it has
+    # been served, even if it is there. Each entry gets at least one pull, and so does each higher target.
+    as_simulated_idle: bool = False
 
 
 def credit_quanta(parameters: RcccParameters, path: Path) -> int:
@@ -292,6 +295,7 @@ class RcccReceiver(NotificationPoint):
     def __init__(self, parameters: RcccParameters, path: Path) -> None:
         super().__init__(path)
         self.pulls_ahead = True
+        self.idles_repeatedly = parameters.as_simulated_idle
         # Attributes that every packet needs come first, to occupy fewer cache lines.
         self._control: Oversubscription | None = None
         self.target_quanta = 0
@@ -304,6 +308,7 @@ class RcccReceiver(NotificationPoint):
         self._empty_pull_quanta = parameters.empty_pull_quanta
         self._turn_bytes = float(QUANTUM_BYTES) / parameters.pull_rate  # bytes of the link for a quantum
         self._asked = False  # it answers, even without new credit
+        self._new_entries = 0  # its entries in the idle ring that have had no pull yet, if it joins repeatedly
         self._entropies = parameters.pull_entropies
         self._next_entropy = 0
         self._parameters = parameters
@@ -338,13 +343,19 @@ class RcccReceiver(NotificationPoint):
     def on_turn(self, now_ns: int) -> int:
         owed = self.target_quanta - self.granted_quanta
         if self.closed or (owed <= 0 and not self._asked):
+            if self.idles_repeatedly:
+                self._new_entries += 1
             return 0
         self._asked = False
         return self._grant(max(0, min(owed, self._quanta_per_pull)))
 
     def on_idle_turn(self, now_ns: int) -> int:
         ahead = self.granted_quanta - self.target_quanta
-        if self.closed or self.pulling or not 0 <= ahead < self._most_ahead_quanta:
+        if self.closed or self.pulling:
+            return 0
+        if self._new_entries > 0:
+            self._new_entries -= 1
+        elif not 0 <= ahead < self._most_ahead_quanta:
             return 0
         return self._grant(self._quanta_per_pull)
 
@@ -365,7 +376,7 @@ class RcccReceiver(NotificationPoint):
             self.target_quanta += more
         elif not asked:
             return
-        if asked:
+        if asked or self.idles_repeatedly:
             self._asked = True
         if not self.closed:
             self._pacer.add(now_ns, self)

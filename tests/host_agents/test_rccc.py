@@ -260,6 +260,19 @@ class TestReceiver:
         gaps = [later[0] - earlier[0] for earlier, later in itertools.pairwise(pulls(b, 40_000))]
         assert min(gaps[2:]) >= PULL_NS - 1
 
+    def test_as_simulated_each_time_that_it_was_served_adds_a_pull(self) -> None:
+        """A target below the granted credit has an empty pull, and its entry in the list a pull beyond the largest."""
+        a, b = requests([1], as_simulated_idle=True)
+        qa = a.queue_pairs[1]
+        ahead = pulls(b, 60_000)
+        assert [quanta for _, _, quanta in ahead] == [1, *range(65, 1 + MOST + PER_PULL, PER_PULL)]
+        found = []
+        for target_quanta in (2, 3):
+            b.receive(b.now_ns, request(qa, target_quanta))
+            found += [quanta for _, _, quanta in pulls(b, b.now_ns + 10_000)]
+        most = ahead[-1][2]
+        assert found == [most, most + PER_PULL, most + PER_PULL, most + 2 * PER_PULL]
+
     def test_a_trimmed_packet_is_answered_though_nothing_new_is_owed(self) -> None:
         a, b = nics()
         qa, _ = connect(a, b, 5)
