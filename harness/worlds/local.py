@@ -8,7 +8,7 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv4Address
 from statistics import fmean
@@ -85,6 +85,14 @@ class LocalWorld:
         """Return what `Session.progress` is."""
         return self.session.progress
 
+    def failures(self) -> int:
+        """Return the number of flows that hosts have given up."""
+        return self.session.failures
+
+    def all_started(self, now_ns: int) -> bool:
+        """Return whether every known flow has started."""
+        return self.session.all_started(now_ns)
+
     def next_start_ns(self) -> int | None:
         """Return the start of the next flow; None if there is none."""
         return self.session.next_start_ns
@@ -114,12 +122,7 @@ class LocalWorld:
 
     def host_reports(self) -> dict[int, HostReport]:
         """Return the hosts' reports at the end, by host, without the bytes on their links."""
-        number_of = self.session.number_of
-        reports = ((index, host.report({})) for index, host in self.network.own_hosts())
-        return {
-            index: replace(report, unfinished={number_of(flow): sent for flow, sent in report.unfinished.items()})
-            for index, report in reports
-        }
+        return {index: host.report({}) for index, host in self.network.own_hosts()}
 
     def collect_details(self) -> None:
         """Pass all details of flows to the session."""

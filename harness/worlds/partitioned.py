@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -67,6 +68,17 @@ class PartitionedWorld:
         parts = self._crew.gather(session.progress)
         return sum(done for done, _ in parts), sum(known for _, known in parts)
 
+    def failures(self) -> int:
+        """Return the number of flows that hosts have given up, at all workers."""
+        own = self._local.session.failures
+        if not self._local.session.divided:
+            return own
+        return self._crew.agree(sum(self._crew.gather(own)))
+
+    def all_started(self, now_ns: int) -> bool:
+        """Return whether every known flow has started, at all workers."""
+        return not self._crew.either(not self._local.all_started(now_ns))
+
     def next_start_ns(self) -> int | None:
         """Return the start of the next flow; None if there is none."""
         starts_ns = [start_ns for start_ns in self._crew.gather(self._local.next_start_ns()) if start_ns is not None]
@@ -95,16 +107,23 @@ class PartitionedWorld:
         return sorted(sample for part in self._crew.gather(self._local.rate_samples(now_ns)) for sample in part)
 
     def host_reports(self) -> dict[int, HostReport]:
-        """Return the hosts' reports at the end, by host, without the bytes on their links."""
+        """Return the hosts' reports at the end, by host, without the bytes on their links.
+
+        Each session knows the flows of its own hosts' reports, and passes them on with the details.
+        """
+        own = self._local.host_reports()
+        for host, report in own.items():
+            self._local.session.note_incomplete(host, report.unfinished)
         hosts = range(len(self._local.network.hosts))
-        return _merged(self._crew.gather(self._local.host_reports()), hosts)
+        passed = {host: replace(report, unfinished={}) for host, report in own.items()}
+        return _merged(self._crew.gather(passed), hosts)
 
     def collect_details(self) -> None:
         """Pass all details of flows that the workers have to the first session."""
         session = self._local.session
-        for details in self._crew.gather(None if self.leads else session.details()):
-            if details is not None:
-                session.note_details(details)
+        parts = self._crew.gather(None if self.leads else session.details())
+        if self.leads:
+            session.join([details for details in parts if details is not None])
 
     # Counters
 

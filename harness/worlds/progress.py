@@ -9,7 +9,6 @@ from __future__ import annotations
 from harness.plan.run import Run
 from harness.workloads import Traffic
 from harness.worlds.expected_collectives import collective_bytes
-from harness.worlds.session import Session
 
 _LOOK_RTTS = 1000
 _PATIENCE_LOOKS = 10
@@ -51,7 +50,6 @@ class ProgressWatch:
         self._patience_ns = max(_PATIENCE_LOOKS * self.interval_ns, _PATIENCE_RETRIES * retries_ns) + max(
             pauses_ns, default=0
         )
-        self._overhead_ns = nic.os_overhead_ns  # between a flow's start and its arrival at the NIC
         # Until then an external change may happen.
         self._last_change_ns = nic.os_overhead_ns + max(
             [
@@ -64,16 +62,13 @@ class ProgressWatch:
         self._seen: object = None
         self.since_ns = 0  # time of the last known progress
 
-    def stands_still(
-        self, now_ns: int, moved: int, progress: tuple[int, int], finished: bool, session: Session
-    ) -> bool:
+    def stands_still(self, now_ns: int, seen: object, finished: bool, all_started: bool) -> bool:
         """Return whether there has been no progress since the last call.
 
-        `moved` is the result of `HostSession.moved` for all hosts. `progress` and `finished` are
-        those of the whole run.
+        `seen` differs from that of the last call if there was any. `finished` and `all_started` are
+        those of all flows of the run.
         """
-        seen = moved, progress, len(session.failed)
-        to_come = now_ns <= self._last_change_ns or not session.all_started(now_ns - self._overhead_ns - 1)
+        to_come = now_ns <= self._last_change_ns or not all_started
         if to_come or finished or seen != self._seen:
             self._seen = seen
             self.since_ns = now_ns

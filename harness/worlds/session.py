@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from operator import itemgetter
 from typing import NamedTuple
 
 from harness.columns.column import Column
@@ -56,22 +57,30 @@ class Connection:
     delivered_bytes: int = 0  # wire bytes to each receiver at the last sample of rates
 
 
-class Details(NamedTuple):
-    """Details, which other workers did not get, of flows with one sender and one receiver.
+Place = tuple[int, int]  # number of a flow's connection, and its place on it; -1 and -1 if it has not started
 
-    They are columns, which take less time to pass on than an object for each flow.
+
+class Details(NamedTuple):
+    """Details of flows that one worker has and the first one does not.
+
+    They are columns, which take less time to pass on than an object for each flow. Flows have
+    different indices at different workers, so they are identified by their places.
     """
 
-    started: list[int]  # flows that have started, ...
-    numbers: list[int]  # ... and their connections
-    sent: list[int]  # completed flows, ...
+    first: list[int]  # flows from the beginning of the run that have started at this worker's hosts, ...
+    first_places: list[Place]
+    later: list[Flow]  # ... and all flows that followed at its hosts, ...
+    later_known: list[tuple[int, int]]  # ... when and at which host they became known, ...
+    later_places: list[Place]
+    sent: list[Place]  # completed flows with one sender and one receiver, ...
     sizes_bytes: list[int]  # ... what was sent of them, ...
     first_sent_ns: list[int]  # ... the times of their first packets and ends, ...
     completed_ns: list[int]
     sent_columns: dict[str, list[float]]  # ... and their columns that senders fill
-    delivered: list[int]  # delivered flows, ...
+    delivered: list[Place]  # such flows that are delivered, ...
     delivered_ns: list[int]  # ... when, ...
     delivered_columns: dict[str, list[float]]  # ... and their columns that receivers fill at delivery
+    incomplete: dict[Place, dict[int, Sent]]  # flows that are not completed, as their senders have them, by host
     forged: int
     traffic: object  # part of the workload's events
 
@@ -101,9 +110,9 @@ class Session:
         after their start. `owns` returns whether a host gets its requests from this session; with
         several workers the others get theirs from the sessions of their workers. `divided` means
         that this session processes only the reports of hosts that it owns, and those on flows with
-        several ends. Then the others' flows come by `learn`, and connections are opened by
-        `open_before`. `on_start` is called with each flow that starts anywhere, before the requests
-        for it.
+        several ends. Then those flows of the others that concern this session come by `learn`, and
+        connections are opened by `open_before`. At the end the first session gets all flows by
+        `join`. `on_start` is called with each flow that starts anywhere, before the requests for it.
         """
         self.traffic = traffic
         self.owns = owns
@@ -129,14 +138,17 @@ class Session:
         self._under_way: set[int] = set()  # flows that were passed to a host and are not done
         self._left = 0  # flows that are neither done nor failed, as far as this session gets reports
         self._known = 0  # flows of hosts whose reports this session gets
+        self._first = 0  # number of flows at the beginning, which all workers have
         # In a divided session: for each flow, when and at which host it became known, in pairs.
         self.divided = divided
         self._became_known = array("q")
         self._opened_ns = 0  # flows that became known before it have their connections
-        self._numbers: dict[int, int] = {}  # final numbers of flows, once they are in order
         # Flows that wait for their connection to be opened, and others' flows, in the order in
-        # which a single session would start them: a heap of (start_ns, known_ns, host, flow).
-        self._in_order: list[tuple[int, int, int, int]] = []
+        # which a single session would start them: a heap of (start_ns, known_ns, host, number,
+        # flow), where the number orders what follows from one report. Others' flows of which only
+        # the connection matters have index -1.
+        self._in_order: list[tuple[int, int, int, int, Flow]] = []
+        self._put = 0  # number of flows that were put there
         self.waiting: Counter[int] = Counter()  # number of own flows among these, by host
         # Reports on flows with several ends, until all ends have reported, by flow and host.
         self._delivered: dict[int, dict[int, Delivered]] = {}
@@ -151,15 +163,15 @@ class Session:
         return not self._left and not self._at_work
 
     @property
-    def outcome(self) -> str:
-        """Outcome of a finished session: "done", or "failed" if any flow has."""
-        return "failed" if self.failed else "done"
-
-    @property
     def progress(self) -> tuple[int, int]:
         """Numbers of flows and hosts with collectives that are done, and of all."""
         hosts = sum(map(self._hears, self.traffic.assignments))
         return self.done + hosts - len(self._at_work), self._known + hosts
+
+    @property
+    def failures(self) -> int:
+        """Number of flows that a source has given up; in a divided session, a source that it owns."""
+        return sum(self._hears(self.records[flow].flow.source) for flow in self.failed)
 
     @property
     def next_start_ns(self) -> int | None:
@@ -177,7 +189,7 @@ class Session:
 
     def begin(self) -> None:
         """Start the workload's first flows, and the hosts' collectives."""
-        self._add(self.traffic.flows)
+        self._first = len(self._add(self.traffic.flows))
         for host, assignment in self.traffic.assignments.items():
             if self._hears(host):
                 self._at_work.add(host)
@@ -189,7 +201,7 @@ class Session:
         while self._to_start and self._to_start[0][0] <= until_ns:
             record = self.records[heappop(self._to_start)[1]]
             if self.divided and self._waits(record.flow):
-                self._put_in_order(record.flow)
+                self._put_in_order(record.flow, *self._known_by(record.flow.index))
                 self.waiting[record.flow.source] += 1
             else:
                 self._hand_over(record)
@@ -204,7 +216,15 @@ class Session:
                 f"host {host}: a flow follows from what it reports at {known_ns} ns, but connections are numbered "
                 f"up to {self._opened_ns} ns: its may_report has missed a frame"
             )
-        self._add((flow,), known_ns, host)
+        if self._concerns(flow):
+            self._add((flow,), known_ns, host)
+        elif self._needs_connection(flow):
+            flow.index = -1
+            self._put_in_order(flow, known_ns, host)
+
+    def concerns_others(self, flow: Flow) -> bool:
+        """Return whether other workers' sessions have to know a flow of an own host, in a divided session."""
+        return not self.owns(flow.destination) or self._needs_connection(flow) or _is_joint(flow)
 
     def open_before(self, start_ns: int, known_ns: int) -> None:
         """Start the flows that waited for their order and start before a time, in a divided session.
@@ -215,8 +235,12 @@ class Session:
         self._opened_ns = known_ns
         in_order = self._in_order
         while in_order and in_order[0][0] < start_ns and in_order[0][1] < known_ns:
-            record = self.records[heappop(in_order)[3]]
-            source = record.flow.source
+            flow = heappop(in_order)[4]
+            if flow.index < 0:
+                self._connection(flow, flow.start_ns)
+                continue
+            record = self.records[flow.index]
+            source = flow.source
             if source in self.waiting:  # an own host
                 self.waiting[source] -= 1
                 if not self.waiting[source]:
@@ -254,27 +278,12 @@ class Session:
         flows = self.connections[number - FIRST_NUMBER].flows
         return flows[place].flow.index if place < len(flows) else None
 
-    def put_in_order(self) -> None:
-        """Give the flows of a divided session, at the end of the run, the numbers that a single session gives."""
-        if not self.divided:
-            return
-        known_ns, hosts = self._became_known[::2], self._became_known[1::2]
-        order = sorted(range(len(self.records)), key=lambda flow: (known_ns[flow], hosts[flow]))
-        self._numbers = {flow: number for number, flow in enumerate(order)}
-        self.records = [self.records[flow] for flow in order]
-        numbered: set[int] = set()  # flows that were broken up, by identity
-        for number, record in enumerate(self.records):
-            whole = record.flow.whole
-            record.flow.index = number
-            if whole is not None and id(whole) not in numbered:
-                whole.index = len(numbered)
-                numbered.add(id(whole))
-        self.failed = {self._numbers[flow] for flow in self.failed}
-        self._sent = {self._numbers[flow]: sent for flow, sent in self._sent.items()}
-
-    def number_of(self, flow: int) -> int:
-        """Return the number that `put_in_order` gave to a flow; `flow` is the number that its host knows."""
-        return self._numbers.get(flow, flow)
+    def has_flows_of(self, number: int) -> bool:
+        """Return whether this session has the flows of a connection, as far as it is known."""
+        if number - FIRST_NUMBER >= len(self.connections):
+            return True
+        connection = self.connections[number - FIRST_NUMBER]
+        return number in self._joint or any(map(self._hears, (*connection.sources, *connection.destinations)))
 
     def is_joint(self, event: Event) -> bool:
         """Return whether a host's report belongs to a flow with several senders or receivers."""
@@ -283,51 +292,132 @@ class Session:
         number = event.number if isinstance(event, Delivered) else self.records[event.flow].qp
         return number in self._joint
 
+    def note_incomplete(self, host: int, incomplete: Mapping[int, Sent]) -> None:
+        """Note how far a host has sent the flows that it has not completed at the end."""
+        for flow, sent in incomplete.items():
+            self._sent.setdefault(flow, {})[host] = sent
+
     def details(self) -> Details:
         """Return the details of flows that only this worker has."""
-        flows = ((record, record.flow) for record in self.records)
-        single = [record for record, flow in flows if not flow.further_sources and not flow.further_destinations]
-        sent = [record for record in single if record.completed_ns >= 0 and self.owns(record.flow.source)]
-        delivered = [record for record in single if record.delivered_ns >= 0 and self.owns(record.flow.destination)]
-        started = [record for record in self.records if record.qp >= 0 and self.owns(record.flow.source)]
+        own = [record for record in self.records if self.owns(record.flow.source)]
+        first = [record for record in own if record.flow.index < self._first and record.qp >= 0]
+        later = [record for record in own if record.flow.index >= self._first]
+        sent = [record for record in own if record.completed_ns >= 0 and _is_single(record.flow)]
+        delivered = [
+            record
+            for record in self.records
+            if record.delivered_ns >= 0 and _is_single(record.flow) and self.owns(record.flow.destination)
+        ]
         return Details(
-            [record.flow.index for record in started],
-            [record.qp for record in started],
-            [record.flow.index for record in sent],
+            [record.flow.index for record in first],
+            _places(first),
+            [record.flow for record in later],
+            [self._known_by(record.flow.index) for record in later],
+            _places(later),
+            _places(sent),
             [record.flow.size_bytes for record in sent],
             [record.first_sent_ns for record in sent],
             [record.completed_ns for record in sent],
             _by_column(sent, (column.name for column in self._columns.of_senders)),
-            [record.flow.index for record in delivered],
+            _places(delivered),
             [record.delivered_ns for record in delivered],
             _by_column(delivered, (column.name for column, _ in self._columns.when_delivered)),
+            {(self.records[flow].qp, self.records[flow].place): by_host for flow, by_host in self._sent.items()},
             self.forged,
             self.traffic.part(self.owns) if self.divided else None,
         )
 
-    def note_details(self, details: Details) -> None:
-        """Process another worker's details of flows."""
-        records = self.records
-        for index, number in zip(details.started, details.numbers, strict=True):
-            if records[index].qp < 0:  # it started at the very end
-                self._put_on(self.connections[number - FIRST_NUMBER], records[index])
+    def join(self, parts: Sequence[Details]) -> None:
+        """Process all other workers' details at the end of the run.
+
+        The flows of divided sessions get the numbers that a single session gives them.
+        """
+        own = (record.flow for record in self.records if self.owns(record.flow.source))
+        flows = [*range(self._first), *(flow.index for flow in own if flow.index >= self._first)]
+        for details in parts:
+            flows += self._take_over(details)
+        for details in parts:
+            self._note_details(details)
+        if self.divided:
+            self._number(flows)
+
+    def _take_over(self, details: Details) -> list[int]:
+        """Take over all flows of another worker's hosts, with their places, and return those that followed."""
+        placed: list[tuple[Place, FlowRecord]] = []
+        for flow, known, place in zip(details.later, details.later_known, details.later_places, strict=True):
+            record = self._at(place)
+            if record is None:
+                flow.index = len(self.records)
+                record = FlowRecord(flow, -1, columns=self._columns.unknown.copy())
+                self.records.append(record)
+                self._became_known.extend(known)
+                placed.append((place, record))
+            else:
+                flow.index = record.flow.index
+                record.flow = flow
+        for index, place in zip(details.first, details.first_places, strict=True):
+            if self.records[index].qp < 0:
+                placed.append((place, self.records[index]))
+        for (number, _), record in sorted(placed, key=itemgetter(0)):
+            if number >= 0:
+                self._put_on(self.connections[number - FIRST_NUMBER], record)
+        return [flow.index for flow in details.later]
+
+    def _note_details(self, details: Details) -> None:
+        """Process another worker's details of flows, all of which have their places."""
+        sent, delivered = ([self._on(place) for place in places] for places in (details.sent, details.delivered))
         for record, size_bytes, first_sent_ns, completed_ns in zip(
-            map(records.__getitem__, details.sent), details.sizes_bytes, details.first_sent_ns, details.completed_ns,
-            strict=True,
-        ):  # fmt: skip
+            sent, details.sizes_bytes, details.first_sent_ns, details.completed_ns, strict=True
+        ):
             record.flow.size_bytes = size_bytes
             record.first_sent_ns = first_sent_ns
             record.completed_ns = completed_ns
-        for index, delivered_ns in zip(details.delivered, details.delivered_ns, strict=True):
-            records[index].delivered_ns = delivered_ns
-        _add_up_pieces([records[index].flow for index in details.sent])
+        for record, delivered_ns in zip(delivered, details.delivered_ns, strict=True):
+            record.delivered_ns = delivered_ns
+        _add_up_pieces([record.flow for record in sent])
+        for place, by_host in details.incomplete.items():
+            self._sent.setdefault(self._on(place).flow.index, {}).update(by_host)
         self.forged += details.forged
         if self.divided:
             self.traffic.join(details.traffic)
-        for flows, columns in ((details.sent, details.sent_columns), (details.delivered, details.delivered_columns)):
+        for records, columns in ((sent, details.sent_columns), (delivered, details.delivered_columns)):
             for name, values in columns.items():
-                for index, value in zip(flows, values, strict=True):
-                    records[index].columns[name] = value
+                for record, value in zip(records, values, strict=True):
+                    record.columns[name] = value
+
+    def _number(self, flows: Iterable[int]) -> None:
+        """Give flows the numbers that a single session gives them.
+
+        They are in order, as far as they became known at the same time and host.
+        """
+        order = sorted(flows, key=self._known_by)
+        numbers = {flow: number for number, flow in enumerate(order)}
+        self.records = [self.records[flow] for flow in order]
+        numbered: set[int] = set()  # flows that were broken up, by identity
+        for number, record in enumerate(self.records):
+            whole = record.flow.whole
+            record.flow.index = number
+            if whole is not None and id(whole) not in numbered:
+                whole.index = len(numbered)
+                numbered.add(id(whole))
+        self.failed = {numbers[flow] for flow in self.failed}
+        self._sent = {numbers[flow]: sent for flow, sent in self._sent.items()}
+
+    def _at(self, place: Place) -> FlowRecord | None:
+        """Return the flow at a place; None if this session does not have it there."""
+        number, at = place
+        if number < 0:
+            return None
+        flows = self.connections[number - FIRST_NUMBER].flows
+        return flows[at] if at < len(flows) else None
+
+    def _on(self, place: Place) -> FlowRecord:
+        """Return the flow at a place, which this session has."""
+        return self.connections[place[0] - FIRST_NUMBER].flows[place[1]]
+
+    def _known_by(self, flow: int) -> tuple[int, int]:
+        """Return when and at which host a flow became known, in a divided session."""
+        return self._became_known[2 * flow], self._became_known[2 * flow + 1]
 
     def note_rates(self, samples: Iterable[RateSample], delivered_bytes: Callable[[RateSample], int | None]) -> None:
         """Record the senders' samples, by time and connection.
@@ -349,8 +439,7 @@ class Session:
         }
         self.traffic.on_end(self.collectives)
         for host, report in enumerate(reports):
-            for flow, sent in report.unfinished.items():
-                self._sent.setdefault(flow, {})[host] = sent
+            self.note_incomplete(host, report.unfinished)
         for flow, parts in self._sent.items():
             if self.records[flow].completed_ns < 0:
                 self.records[flow].note_sent(Sent.joined(parts.values(), self._columns))
@@ -383,7 +472,7 @@ class Session:
                 heappush(self._to_start, (flow.start_ns, flow.index))
             else:
                 self._left += self._hears_of(flow, flow.destination)
-                self._put_in_order(flow)
+                self._put_in_order(flow, known_ns, host)
         return added
 
     def _hears(self, host: int) -> bool:
@@ -394,13 +483,21 @@ class Session:
         """Return whether this session gets the reports of a host on a flow."""
         return self._hears(host) or bool(flow.further_sources or flow.further_destinations)
 
-    def _put_in_order(self, flow: Flow) -> None:
-        index, known = flow.index, self._became_known
-        heappush(self._in_order, (flow.start_ns, known[2 * index], known[2 * index + 1], index))
+    def _concerns(self, flow: Flow) -> bool:
+        """Return whether this session needs more of a flow than its connection."""
+        return self._hears(flow.source) or self._hears(flow.destination) or _is_joint(flow)
+
+    def _put_in_order(self, flow: Flow, known_ns: int, host: int) -> None:
+        self._put += 1
+        number = flow.index if known_ns < 0 else self._put
+        heappush(self._in_order, (flow.start_ns, known_ns, host, number, flow))
 
     def _waits(self, flow: Flow) -> bool:
         """Return whether a flow needs a new connection, or its host has an earlier flow that does."""
-        return flow.qp is None or bool(self.waiting[flow.source]) or self._key(flow) not in self._shared
+        return bool(self.waiting[flow.source]) or self._needs_connection(flow)
+
+    def _needs_connection(self, flow: Flow) -> bool:
+        return flow.qp is None or self._key(flow) not in self._shared
 
     @staticmethod
     def _key(flow: Flow) -> tuple[object, ...]:
@@ -422,6 +519,8 @@ class Session:
                 self._connected[member.flow.index] = self._connection(member.flow, flow.start_ns)
         connected = self._connected.pop(flow.index, None) if self._connected else None
         connection = connected or self._connection(flow, flow.start_ns)
+        if not self._concerns(flow):
+            return
         self._put_on(connection, record)
         if self._on_start is not None:
             self._on_start(record)
@@ -523,6 +622,25 @@ class Session:
         self._under_way.remove(flow.index)
         self._delivered.pop(flow.index, None)
         self._sent.pop(flow.index, None)
+
+
+def outcome(failures: int) -> str:
+    """Return the outcome of a run without unfinished flows, some of which hosts have given up."""
+    return "failed" if failures else "done"
+
+
+def _is_single(flow: Flow) -> bool:
+    """Return whether a flow has one sender and one receiver."""
+    return not flow.further_sources and not flow.further_destinations
+
+
+def _is_joint(flow: Flow) -> bool:
+    """Return whether a flow concerns several hosts besides its source and destination."""
+    return not _is_single(flow) or flow.incast is not None
+
+
+def _places(records: Iterable[FlowRecord]) -> list[Place]:
+    return [(record.qp, record.place) for record in records]
 
 
 def _add_up_pieces(pieces: Iterable[Flow]) -> None:

@@ -6,8 +6,9 @@ held hosts then get their turns in order of time: the session processes the host
 start, and the host continues until it is held again.
 
 With several workers each has a session, and gives turns to its own hosts without regard to the
-others. It tells them the flows that follow. Only new connections wait for the order in which all
-hosts of the network have their turns, because connections are numbered in that order.
+others. It tells them only those flows that go to their hosts or need a new connection. Only new
+connections wait for the order in which all hosts of the network have their turns, because
+connections are numbered in that order.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class Turns:
         self._careful_ns = 0
         self._taken: set[int] = set()  # hosts that have their turn
         self._turn_ns = 0
-        # Messages: flows with the time and host from which they follow, and reports that all
-        # sessions process, to be told; reports of others that this session has not processed yet.
+        # Messages: flows with the time and host from which they follow, and reports that concern
+        # other sessions, to be told; reports of others that this session has not processed yet.
         self._new_flows: list[tuple[int, int, Flow]] = []
         self._new_reports: list[_Report] = []
         self._heard: list[_Report] = []
@@ -93,7 +94,7 @@ class Turns:
         self._fabric.hold(host, now_ns + 1)
 
     def hear(self, messages: Iterable[bytes]) -> None:
-        """Process the messages of other workers: flows of their hosts, and reports that all sessions process."""
+        """Process the messages of other workers: flows of their hosts, and reports that concern other sessions."""
         for data in messages:
             flows, reports = pickle.loads(data)
             for known_ns, host, flow in flows:
@@ -179,7 +180,7 @@ class Turns:
                         "but the traffic says that it is local"
                     )
                 self._expect(flow, now_ns)
-                if self._tell_others is not None:
+                if session.divided and session.concerns_others(flow):
                     self._new_flows.append((now_ns, host, flow))
         session.start_due(now_ns)
         self._go_on(now_ns)
@@ -194,15 +195,15 @@ class Turns:
                 raise RuntimeError("flows start because of what the traffic says that none follows from")
 
     def _note_heard(self) -> None:
-        """Process other workers' reports on flows that have started here, too."""
+        """Process other workers' reports on flows that concern this session and have started here, too."""
         heard, self._heard = self._heard, []
         for report in heard:
             host, number, place, event = report
             flow = self._session.flow_at(number, place)
-            if flow is None:
+            if flow is not None:
+                self._session.note(host, event if isinstance(event, Delivered) else replace(event, flow=flow))
+            elif self._session.has_flows_of(number):
                 self._heard.append(report)
-                continue
-            self._session.note(host, event if isinstance(event, Delivered) else replace(event, flow=flow))
 
     def _tell_report(self, host: int, event: Delivered | Completed | Failed) -> None:
         """Tell the other workers a report that concerns their sessions, too, unless it is forged."""

@@ -48,7 +48,7 @@ from harness.worlds.partitioned import PartitionedWorld
 from harness.worlds.progress import DoneShare, ProgressWatch
 from harness.worlds.raised import NamedErrors
 from harness.worlds.ranks import Ranks
-from harness.worlds.session import FIRST_NUMBER, Session
+from harness.worlds.session import FIRST_NUMBER, Session, outcome
 from harness.worlds.starts import Order, SharedStarts, Starts
 from harness.worlds.turns import Turns
 from host_agents.assignments import Assignment
@@ -265,14 +265,13 @@ class VirtualWorld:
         self._look_at_memory(self.fabric.now_ns)
         how = self._standstill or {"until": "limit"}.get(stop, stop)
         finished = whole.finished()
-        ended = whole.decided(session.outcome if finished else how)
+        ended = whole.decided(outcome(whole.failures()) if finished else how)
         if ended == "limit" and self._is_idle():
             ended = IDLE
             self._stands_still(self.fabric.now_ns)  # so that the time of the last progress is known
         for probe in probes_of(run):
             if not probe.interval_ns:
                 self._read(probe, self.fabric.now_ns)
-        session.put_in_order()
         host_reports = self._host_reports()
         if interval_ns:
             self._sample_links(self.fabric.now_ns)
@@ -349,13 +348,17 @@ class VirtualWorld:
     def _stands_still(self, now_ns: int) -> bool:
         """Return whether there has been no progress since the last call."""
         whole = self._whole
-        moved, progress, finished = whole.moved(), whole.progress(), whole.finished()
-        return whole.decided(self._watch.stands_still(now_ns, moved, progress, finished, self._session))
+        seen = whole.moved(), whole.progress(), whole.failures()
+        finished, all_started = whole.finished(), whole.all_started(self._begun_ns(now_ns) - 1)
+        return whole.decided(self._watch.stands_still(now_ns, seen, finished, all_started))
 
     def _is_idle(self) -> bool:
         """Return whether all flows have started and nothing is or will be in progress except sampling."""
-        begun_ns = self.fabric.now_ns - self.run_plan.scenario.nic.os_overhead_ns
-        return self._whole.decided(self._session.all_started(begun_ns)) and not self._whole.is_busy()
+        return self._whole.all_started(self._begun_ns(self.fabric.now_ns)) and not self._whole.is_busy()
+
+    def _begun_ns(self, now_ns: int) -> int:
+        """Return the start of the flows that arrive at their NICs now."""
+        return now_ns - self.run_plan.scenario.nic.os_overhead_ns
 
     def _residue(self) -> dict[str, int]:
         """Return the flow state left in registers, after all switches have seen the flows' ends."""

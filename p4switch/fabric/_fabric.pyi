@@ -227,7 +227,10 @@ class Fabric:
         NEVER_NS with one worker.
         """
     def careful_from(self, time_ns: int | None, /) -> None:
-        """Make every window one instant long from a time on, so that `stop` ends a run with the instant."""
+        """Make every window one instant long from a time on, so that `stop` ends a run with the instant.
+
+        The latest time counts, at whichever worker it was given.
+        """
     def inject(self, node: int, port: int, frame: bytes) -> None:
         """Let a frame arrive now at a switch's port as if from its wire (packet-out, tests), counted as entered.
 

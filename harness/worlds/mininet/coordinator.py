@@ -27,7 +27,7 @@ from harness.worlds.mininet.messages import (
     Verify,
 )
 from harness.worlds.progress import DoneShare
-from harness.worlds.session import Addresses, Session
+from harness.worlds.session import Addresses, Session, outcome
 from host_agents.assignments import Assignment
 from host_agents.timers import NEVER
 from topologies import Topology
@@ -177,7 +177,7 @@ class Coordinator:
                 return "limit"
             if time.monotonic() > end:
                 return "wall limit"
-        return self.session.outcome
+        return outcome(self.session.failures)
 
     def _carry(self, host: int, request: Connect | Post | Assignment) -> None:
         self._agents[host].send(request)

@@ -288,6 +288,7 @@ static void join_notices(net *n)
             all.next[side] = min_time(all.next[side], one->next[side]);
         all.call = min_time(all.call, one->call);
         all.known = min_time(all.known, one->known);
+        all.careful = all.careful > one->careful ? all.careful : one->careful;
         all.window_end = min_time(all.window_end, one->window_end);
         all.last = all.last > one->last ? all.last : one->last;
         all.events += one->events;
@@ -313,6 +314,7 @@ static void join_notices(net *n)
     n->waiting = all.waiting || (all.settled && all.on_brink);
     n->behind = all.settled && !n->settled;
     n->on_brink = all.on_brink;
+    n->careful_ns = all.careful;
     n->known_ns = min_time(all.known, all.window_end - all.on_brink);
 }
 
@@ -327,6 +329,7 @@ int workers_meet(net *n)
         .paused = (int64_t)n->paused - (int64_t)w->paused, .stop = n->stop, .deadlock = n->deadlock,
         .pfc_used = n->pfc_used, .late = n->late, .waiting = n->waiting, .settled = n->settled,
         .on_brink = n->on_brink, .finished = n->finished, .known = TIME_NEVER,
+        .careful = n->careful_ns,
     };
     if (amid_hosts && net_reports_after(n, &own.known) < 0)
         return -1;

@@ -21,6 +21,7 @@ typedef struct notice {
     uint64_t call;       /* the first callback that ends a window ... */
     uint64_t window_end, last, events;
     uint64_t known; /* time before which nothing starts at this worker that the others do not know */
+    uint64_t careful; /* windows are one instant long from the latest of these times on */
     int64_t paused;
     bool own_call;       /* ... and whether it is this worker's alone */
     bool stop, deadlock, pfc_used, late, waiting, settled, on_brink, finished;

@@ -562,7 +562,9 @@ static PyObject *fabric_careful_from(fabric *self, PyObject *arg)
     uint64_t time = TIME_NEVER;
     if (optional_u64(arg, "time_ns", &time) < 0)
         return NULL;
-    self->net->careful_ns = time;
+    net *n = self->net;
+    if (n->careful_ns == TIME_NEVER || time > n->careful_ns)
+        n->careful_ns = time;
     Py_RETURN_NONE;
 }
 

@@ -90,8 +90,8 @@ def test_a_session_gets_the_details_that_only_another_one_has() -> None:
         hosts.session.note(0, Completed(0, nothing if own else SENT))
         hosts.session.note(0, Delivered(3, 0, 60, {} if own else {"marked_received": 2}))
         hosts.session.note(1, Completed(1, SENT if own else nothing))
-    assert second.session.details().sent == [1]
-    first.session.note_details(second.session.details())
+    assert second.session.details().sent == [(3, 0)]
+    first.session.join([second.session.details()])
     done, back, unfinished = first.session.records
     for record, marked in ((done, 4), (back, 2)):
         assert (record.first_sent_ns, record.completed_ns, record.columns["marked"]) == (5, 90, marked)
@@ -168,7 +168,7 @@ def test_a_flow_that_a_source_has_given_up_is_over() -> None:
     assert not hosts.session.finished
     hosts.session.note(0, delivered(3, 0, 60, 3))
     hosts.session.note(1, Completed(1, SENT))
-    assert (hosts.session.finished, hosts.session.outcome, hosts.session.done) == (True, "failed", 1)
+    assert (hosts.session.finished, hosts.session.failures, hosts.session.done) == (True, 1, 1)
     hosts.session.end([HostReport({}, {}, {})] * 2)
     assert [(r.completed_ns, r.columns["timeouts"]) for r in hosts.session.records] == [(-1, 8), (90, 0)]
 
