@@ -96,8 +96,8 @@ static int to_named(PyObject *object, void *result)
     return at >= 0;
 }
 
-/* A sequence, each of whose items `convert` writes to an element of `size` bytes. `sequence` keeps alive what they
- * refer to. */
+/* A sequence, each of whose items `convert` writes to an element of `size` bytes. `sequence`, a tuple, keeps
+ * alive what they refer to. */
 typedef struct {
     int (*convert)(PyObject *object, void *item);
     size_t size;
@@ -123,15 +123,17 @@ static int to_elements(PyObject *object, void *result)
         return 1;
     }
     e->items = NULL;
-    e->sequence = PySequence_Fast(object, e->expected);
+    PyObject *sequence = PySequence_Fast(object, e->expected);
+    e->sequence = sequence ? PySequence_Tuple(sequence) : NULL; /* `convert` may run code that changes a list */
+    Py_XDECREF(sequence);
     if (!e->sequence)
         return 0;
-    e->n = (size_t)PySequence_Fast_GET_SIZE(e->sequence);
+    e->n = (size_t)PyTuple_GET_SIZE(e->sequence);
     e->items = PyMem_Calloc(e->n + 1, e->size);
     if (!e->items)
         PyErr_NoMemory();
     for (size_t i = 0; e->items && i < e->n; i++)
-        if (!e->convert(PySequence_Fast_GET_ITEM(e->sequence, (Py_ssize_t)i), (char *)e->items + i * e->size))
+        if (!e->convert(PyTuple_GET_ITEM(e->sequence, (Py_ssize_t)i), (char *)e->items + i * e->size))
             elements_release(e);
     if (e->items)
         return Py_CLEANUP_SUPPORTED;

@@ -333,3 +333,19 @@ def test_same_key_twice_in_one_table_is_refused_only_with_the_same_priority() ->
     with pytest.raises(ValueError, match="already"):
         switch.table_add(TABLE, [(b"\1", b"\xff")], 2, target(3))
     assert result(switch, {"a": 1}) == 2
+
+
+def test_a_key_stays_what_it_was_when_another_argument_changes_its_list() -> None:
+    switch = key_program({"e": "exact"}).switch()
+    key = [(value_bytes(0x0A0B0C0D0E0F, 48), b"")]
+    others: list[bytes] = []
+
+    class Emptying:
+        def __index__(self) -> int:
+            key.clear()
+            others.extend(value_bytes(i, 48) for i in range(100))
+            return 0
+
+    switch.table_add(TABLE, key, Emptying(), target(7))  # type: ignore[arg-type]
+    assert (key, len(others)) == ([], 100)
+    assert result(switch, {"e": 0x0A0B0C0D0E0F}) == 7
