@@ -48,8 +48,8 @@ def command(
     include/packets/NAME.p4.
     """
     import wireformats
-    from harness.measure.uet_capture import translate
     from host_agents import registry
+    from p4cc.commands._uet_capture import translate
     from wireformats import docs, p4
     from wireformats.wireshark import dissector, uet_dissector
 

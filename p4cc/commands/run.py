@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from harness.plan.how import How, Tracing
-from harness.plan.selection import ScenarioSelection
 from harness.worlds.mininet import package
 from harness.worlds.mininet.prompt import moment
 from harness.worlds.native_hosts import use_native_hosts
@@ -21,6 +20,7 @@ from p4cc.commands._seeds import seeds as seeds_of
 from p4cc.commands._where import resume_option, where, where_options
 from p4cc.execution.pool import Cluster
 from p4cc.execution.request import RunRequest
+from p4cc.execution.selection import ScenarioSelection
 from p4switch.errors import UserError
 from p4switch.quantities import quantity
 

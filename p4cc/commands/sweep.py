@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from harness.plan.selection import SweepSelection
 from harness.worlds.native_hosts import use_native_hosts
 from p4cc.commands._debugging import debug_option
 from p4cc.commands._where import resume_option, where, where_options
 from p4cc.execution.request import RunRequest
+from p4cc.execution.selection import SweepSelection
 from p4switch import processes
 
 

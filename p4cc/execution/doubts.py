@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from harness.plan.batch import Batch
 from harness.plan.how import Tracing
 from harness.worlds.expected import trace_bytes
+from p4cc.execution.batch import Batch
 from p4switch.quantities import doubts
 
 _LARGE_TRACES = 100_000_000  # bytes

@@ -9,11 +9,11 @@ import click
 from rich.table import Table
 
 from harness.measure.tracing import check_trace
-from harness.plan.batch import batch_of
 from harness.plan.run import Run
 from harness.worlds.expected import Expected, check_fits, expected, memory_limit, run_wall_s
 from harness.worlds.parallel import AUTO, paying_workers, workers_of
 from harness.worlds.ranks import Ranks
+from p4cc.execution.batch import batch_of
 from p4cc.execution.doubts import tell_doubts
 from p4cc.execution.pool import Cluster
 from p4cc.execution.request import RunRequest

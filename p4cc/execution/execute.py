@@ -20,12 +20,12 @@ from harness.measure.output_folder import for_user, new_folder
 from harness.measure.recording import Progress
 from harness.measure.results import Result
 from harness.measure.summary import left_behind, not_kept_up, unfinished
-from harness.plan.batch import Batch, batch_of
 from harness.plan.how import Tracing
 from harness.plan.run import Run
 from harness.worlds.parallel import workers_of
 from harness.worlds.ranks import Ranks
 from harness.worlds.virtual import COVERAGE_FILE
+from p4cc.execution.batch import Batch, batch_of
 from p4cc.execution.doubts import tell_doubts
 from p4cc.execution.folder import REPORTS, attempt, tell_kept, where_to
 from p4cc.execution.interpreted import tell_interpreted

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy
 
 from harness.measure.inputs import inputs
-from harness.plan.batch import batch_of
 from harness.plan.how import How
 from harness.plan.run import Run
 from harness.worlds.ranks import Ranks, differences
+from p4cc.execution.batch import batch_of
 from p4switch.errors import UserError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from harness.measure.results import Result
-from harness.plan.batch import Batch
+from p4cc.execution.batch import Batch
 from reports import agreement_lines, findings_of, write_report
 from reports.sweep_page import Entry, write_sweep
 

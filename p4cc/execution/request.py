@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.plan.how import How
-from harness.plan.selection import ScenarioSelection, SweepSelection
 from harness.worlds.mininet.prompt import Prompt
 from p4cc.execution.pool import Cluster
+from p4cc.execution.selection import ScenarioSelection, SweepSelection
 
 
 @dataclass(frozen=True)

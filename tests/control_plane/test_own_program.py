@@ -26,11 +26,11 @@ from control_plane.programs.entries import (
     Ternary,
 )
 from harness.measure import results
-from harness.plan.batch import planned
 from harness.plan.resolve import plan, resolved
 from harness.plan.run import Run
 from harness.plan.scenario import check, dump, parse
 from harness.worlds.virtual import VirtualWorld
+from p4cc.execution.batch import planned
 from p4switch.errors import UserError
 from p4switch.p4runtime.messages import Message
 from p4switch.registry import forget

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.measure.max_min import max_min
 from harness.measure.results import Result
+from papers.max_min import max_min
 from tests.mininet.conftest import Both
 from tests.mininet.margins import expected
 from tests.mininet.networks import needs_bmv2, needs_mininet, run_on

@@ -20,8 +20,8 @@ from scapy.layers.l2 import Ether
 from control_plane import programs
 from control_plane.programs.base import SwitchView
 from control_plane.programs.entries import DefaultAction, TableEntry
-from harness.measure.max_min import max_min
 from p4switch.errors import UserError
+from papers.max_min import max_min
 from tests.margins import QUOTIENT
 from tests.p4src.conftest import VIEW, MakeRig, params_of
 from tests.p4src.contention import INIT, PERIODIC, STOP, ContentionPoint

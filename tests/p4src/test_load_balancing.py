@@ -14,8 +14,8 @@ from scapy.layers.l2 import Ether
 
 from control_plane import load_balancing, programs
 from control_plane.programs.entries import Action, Entry, Exact, Lpm, PortGroup, TableEntry
-from harness.plan.batch import planned
 from harness.worlds.virtual import VirtualWorld
+from p4cc.execution.batch import planned
 from p4switch.errors import UserError
 from tests.p4src.conftest import VIEW, MakeRig
 from tests.p4src.packets import Flow, mac, psn_of

@@ -20,9 +20,9 @@ import click
 import pandas as pd
 
 from control_plane.programs.accurate import capacity_kbps
-from harness.measure.max_min import max_min
 from harness.plan.how import Tracing
 from harness.plan.scenario import check
+from papers.max_min import max_min
 
 if TYPE_CHECKING:
     from harness.plan.run import Run

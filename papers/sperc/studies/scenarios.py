@@ -26,12 +26,12 @@ from control_plane import controller, programs
 from control_plane.load_balancing import find
 from control_plane.pipelines import Build, pipeline
 from control_plane.programs.base import SwitchView
-from harness.measure.max_min import water_filling
 from host_agents import wire
 from host_agents.cc.sperc import CONTROL, RECORDS, control_body
 from host_agents.cc.sperc_link import NEW_FLOW, Record
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
+from papers.max_min import water_filling
 from topologies import Route
 
 if TYPE_CHECKING:

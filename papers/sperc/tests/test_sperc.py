@@ -7,8 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from harness.measure.max_min import max_min
 from harness.measure.results import Result, load_all
+from papers.max_min import max_min
 from tests.e2e.runs import forked, run
 from tests.margins import QUOTIENT, packet_gbps
 

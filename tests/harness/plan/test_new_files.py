@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from harness.plan.batch import planned
 from harness.plan.run import Run
 from harness.worlds.virtual import VirtualWorld
+from p4cc.execution.batch import planned
 from p4switch import extensions
 from p4switch.registry import forget
 from reports.figures import REGISTRY

@@ -12,13 +12,13 @@ import pytest
 from control_plane import programs
 from harness import workloads
 from harness.plan import scenario
-from harness.plan.batch import planned
 from harness.plan.headroom import headroom_bytes
 from harness.plan.resolve import plan, resolved
 from harness.plan.run import Run
 from harness.plan.scenario import check, override, parse
 from harness.workloads.base import MAX_FLOWS
 from host_agents import registry
+from p4cc.execution.batch import planned
 from p4switch.errors import UserError, validate
 
 SHORT_NS = 100_000

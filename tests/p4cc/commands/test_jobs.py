@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from harness.errors import DeadWorkerError
-from harness.plan.batch import planned
 from harness.plan.how import How, Tracing
 from harness.plan.portable import PortableRun
 from p4cc.execution import pool, runners
+from p4cc.execution.batch import planned
 from p4cc.execution.make_world import maker
 from p4cc.execution.pool import Cluster
 from p4switch.errors import UserError

@@ -15,7 +15,6 @@ from click.testing import CliRunner
 from harness.measure.recording import Recording
 from harness.plan import resolve, scenario
 from harness.plan.run import Run
-from harness.plan.selection import ScenarioSelection, SweepSelection
 from harness.worlds.virtual import VirtualWorld
 from p4cc.cli import cli
 from p4cc.execution import progress as run_progress
@@ -23,6 +22,7 @@ from p4cc.execution.execute import execute
 from p4cc.execution.make_world import MakeWorld
 from p4cc.execution.progress import RunProgress
 from p4cc.execution.request import RunRequest
+from p4cc.execution.selection import ScenarioSelection, SweepSelection
 from p4switch.errors import UserError, validate
 
 SMALL: dict[str, Any] = {

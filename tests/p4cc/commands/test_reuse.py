@@ -20,12 +20,12 @@ import p4cc
 from harness.errors import DeadWorkerError
 from harness.measure.output_folder import new_folder
 from harness.plan.how import How, Tracing
-from harness.plan.selection import ScenarioSelection, SweepSelection
 from harness.worlds.virtual import VirtualWorld
 from p4cc.execution import pool
 from p4cc.execution.execute import execute
 from p4cc.execution.folder import ERROR_FILE
 from p4cc.execution.request import RunRequest
+from p4cc.execution.selection import ScenarioSelection, SweepSelection
 from p4switch.errors import UserError
 from tests.p4cc.commands.test_commands import call
 

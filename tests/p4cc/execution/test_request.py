@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from harness.plan.how import How, Tracing
-from harness.plan.selection import ScenarioSelection, SweepSelection
 from p4cc.cli import cli
 from p4cc.execution import dry_run, execute
 from p4cc.execution.pool import Cluster
 from p4cc.execution.request import RunRequest
+from p4cc.execution.selection import ScenarioSelection, SweepSelection
 
 RUN = ("run", "incast", "--cc", "dcqcn", "--seed", "1-2", "--program", "ecn", "--set", "topology.hosts=4",
        "--trace", "1", "--trace-until", "20us", "--pcap", "--strict", "--no-report", "--out", "there")  # fmt: skip

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness.measure.results import files
-from harness.plan.batch import planned
 from harness.worlds.virtual import VirtualWorld
+from p4cc.execution.batch import planned
 from p4switch.compiler import compile_program
 from p4switch.engine import build, build_traced, load
 from p4switch.stf import StfError, run_folder

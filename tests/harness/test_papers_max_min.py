@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from harness.measure.max_min import max_min, water_filling
+from papers.max_min import max_min, water_filling
 
 
 @pytest.mark.parametrize(

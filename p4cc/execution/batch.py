@@ -13,7 +13,7 @@ from harness.plan.portable import PortableRun
 from harness.plan.resolve import plan_tables
 from harness.plan.run import Run
 from harness.plan.scenario import anchored, find, override, read, retitled
-from harness.plan.selection import ScenarioSelection, SweepSelection
+from p4cc.execution.selection import ScenarioSelection, SweepSelection
 from p4switch.errors import UserError
 
 
