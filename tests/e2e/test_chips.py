@@ -127,6 +127,22 @@ def test_flows_are_the_same_in_both_forms_of_a_program(chip: str, protocol: tupl
     assert chips.summary["packets_sent"] == plain.summary["packets_sent"] > 0
 
 
+def test_credits_of_expresspass_are_the_same_in_both_forms() -> None:
+    """Credits of one size keep within their limit, whether it is a register or a meter."""
+    plain = one(*STAR, "--cc", "expresspass")
+    chips = one(*STAR, "--cc", "expresspass", "--set", "switch.architecture=tna")
+    pd.testing.assert_frame_equal(chips.flows, plain.flows)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_rcp_gives_flows_their_shares_in_both_forms(chip: str) -> None:
+    """A chip knows a queue's depth in cells, from when its last packet left, and updates the rate by a timer."""
+    flows = ("incast-star", "--cc", "rcp", "--set", "workload.senders=4", "--set", "workload.size_bytes=1500000")
+    plain = one(*flows).flows["fct_ns"]
+    chips = one(*flows, "--set", f"switch.architecture={chip}").flows["fct_ns"]
+    assert chips.tolist() == pytest.approx(plain.tolist(), rel=0.03)
+
+
 def test_trimming_is_the_same_in_both_forms() -> None:
     """Check with limits of whole packets, no lot and cells of a byte, so that both forms know depths to the byte."""
     exact = [
