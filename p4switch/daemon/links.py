@@ -1,6 +1,7 @@
 """Notifications of the kernel about interfaces that go up or down (rtnetlink)."""
 from __future__ import annotations
 
+import select
 import socket
 import struct
 from collections.abc import Iterator
@@ -18,17 +19,33 @@ class LinkWatcher:
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
         self._socket.bind((0, _RTMGRP_LINK))
+        self._woken, self._waking = socket.socketpair()
 
     def changes(self, timeout_s: float) -> list[tuple[int, bool]]:
-        """Return (interface index, whether it is up and has a carrier), in order; empty after the time-out."""
-        self._socket.settimeout(timeout_s)
+        """Return (interface index, whether it is up and has a carrier), in order.
+
+        The list is empty after the time-out, and if `wake` was called.
+        """
+        waiting = select.poll()
+        for each in (self._socket, self._woken):
+            waiting.register(each, select.POLLIN)
+        ready = {number for number, _ in waiting.poll(timeout_s * 1000)}
+        if self._woken.fileno() in ready:
+            self._woken.recv(4096)
+        if self._socket.fileno() not in ready:
+            return []
         try:
             return list(_parse(self._socket.recv(65536)))
-        except (TimeoutError, OSError):
-            return []  # there are none, or the kernel dropped some; later messages give the state
+        except OSError:
+            return []  # the kernel dropped some; later messages give the state
+
+    def wake(self) -> None:
+        """Have `changes` return at once, in another thread."""
+        self._waking.send(b"\0")
 
     def close(self) -> None:
-        self._socket.close()
+        for each in (self._socket, self._woken, self._waking):
+            each.close()
 
 
 def _parse(data: bytes) -> Iterator[tuple[int, bool]]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import logging
+import queue
 import signal
 import socket
 import sys
@@ -127,6 +128,8 @@ class SwitchProcess:
         self._stop = threading.Event()
         self._ports = {socket.if_nametoindex(interface): number for number, interface in interfaces.items()}
         self._links = LinkWatcher()
+        self._scheduled: queue.PriorityQueue[tuple[int, int, bool]] = queue.PriorityQueue()
+        """Times of changes of links, with the port and whether it is up then."""
         self._threads = [threading.Thread(target=self._watch, name="p4runtime events", daemon=True),
                          threading.Thread(target=self._watch_links, name="link events", daemon=True)]
 
@@ -415,8 +418,10 @@ class SwitchProcess:
                     change.loss,
                     change.seed,
                 )
+                self._scheduled.put((change.time_ns, change.port, change.up))
         except (UserError, ValueError) as error:
             _LOG.error("%s", error)
+        self._links.wake()
 
     def _watch(self) -> None:
         """Pass packet-ins, digests and idle time-outs to the server."""
@@ -443,11 +448,17 @@ class SwitchProcess:
 
     def _watch_links(self) -> None:
         """Report links that go down or up to the device, so that watched members and backup replicas follow."""
+        scheduled, wait_s = self._scheduled, _IDLE_S
         while not self._stop.is_set():
-            for index, up in self._links.changes(_IDLE_S):
-                if index in self._ports:
-                    for device in self.devices:
-                        device.set_port_up(self._ports[index], up)
+            changes = [(self._ports[index], up) for index, up in self._links.changes(wait_s) if index in self._ports]
+            while not scheduled.empty() and scheduled.queue[0][0] <= self.live.now_ns():
+                _, port, up = scheduled.get()
+                changes.append((port, up))
+            for port, up in changes:
+                for device in self.devices:
+                    device.set_port_up(port, up)
+            left_ns = _IDLE_S * 1e9 if scheduled.empty() else scheduled.queue[0][0] - self.live.now_ns()
+            wait_s = min(_IDLE_S, max(left_ns / 1e9, 0))
 
 
 def _loop_back(path: PacketPath, switch: Any, ports: Iterable[int]) -> None:

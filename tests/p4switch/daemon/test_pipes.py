@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -164,6 +168,43 @@ def test_a_frame_comes_back_by_a_port_that_loops(tmp_path: Path) -> None:
     first, second = (event for event in events if isinstance(event, Received))
     assert (first.port, second.port) == (1, 68)
     assert (second.time - first.time) * traffic.tick_ns >= delay_ns
+
+
+def test_changes_of_links_are_told_to_the_devices_at_their_times(tmp_path: Path, step: Compiled) -> None:
+    """Port 9 goes down at once, and comes up again later."""
+    changes = tmp_path / "changes.json"
+    traffic = TrafficSettings(ports={9: PortSettings(loops=True)})
+    process = SwitchProcess({}, address="127.0.0.1:0", traffic=traffic, changes_file=changes)
+    process.load_sources([STEP])
+    states: list[bool] = []
+
+    def follow() -> None:
+        def is_up() -> bool:
+            return process.devices[0].look(lambda state: state.ports.is_up(9))
+
+        wait_until(lambda: process.server.port != 0, 20)  # it takes signals by then
+        up_ns = process.live.now_ns() + 1_500_000_000
+        rows = [{"time_ns": time_ns, "port": 9, "up": up} for time_ns, up in ((0, False), (up_ns, True))]
+        changes.write_text(json.dumps({"changes": rows}))
+        os.kill(os.getpid(), signal.SIGHUP)
+        try:
+            wait_until(lambda: not is_up(), 20)
+            states.append(process.live.now_ns() < up_ns)
+            wait_until(is_up, 20)
+            states.append(process.live.now_ns() >= up_ns)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    follower = threading.Thread(target=follow)
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGHUP)
+    try:
+        follower.start()
+        process.run()
+    finally:
+        follower.join()
+        for number, handler in zip((signal.SIGTERM, signal.SIGHUP), before, strict=True):
+            signal.signal(number, handler)
+    assert states == [True, True]
 
 
 def test_packets_of_timers_have_numbers_of_their_own(tmp_path: Path) -> None:
