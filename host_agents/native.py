@@ -38,6 +38,7 @@ COMPILED = (
     "packets.py",
     "headers.py",
     "wire.py",
+    "bits.py",
     "fifo.py",
     "timers.py",
     "port.py",

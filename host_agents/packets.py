@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from librt.strings import read_i64_be
+from librt.vecs import vec
 from mypy_extensions import i64
 
 from host_agents.errors import PacketError
@@ -403,7 +404,7 @@ class Opcodes:
     def __init__(self, packets: Mapping[str, Sequence[Packet]], catalog: bool = False) -> None:
         self.catalog: Final = catalog
         self.packets: Final[dict[str, tuple[Packet, ...]]] = {owner: tuple(own) for owner, own in packets.items()}
-        self._by_opcode: Final[list[Packet | None]] = [None] * 256
+        self._by_opcode = vec[Packet | None]([None] * 256)  # a list would check the type of each item that is read
         owners: dict[int, str] = {}
         for owner, own in packets.items():
             for packet in own:

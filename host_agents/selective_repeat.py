@@ -22,6 +22,7 @@ from typing import Final
 from librt.vecs import vec
 from mypy_extensions import i64
 
+from host_agents.bits import insert, lowest, map_of, remove, ring
 from host_agents.cc.base import Trimmed
 from host_agents.fifo import Fifo, RowFifo
 from host_agents.lb.base import LoadBalancer
@@ -85,9 +86,7 @@ class SelectiveRepeatSender(Sender):
         # Least RTT of packets that were sent once; initially the network's base RTT.
         self._least_rtt_ns = transport.config.base_rtt_ns
         self._rtt_measured = False
-        # The newest map and its first packet; the next map mostly repeats it.
-        self._mapped: i64 = 0
-        self._mapped_from = 0
+        self._early_bits = ring(0)  # whether each has been acknowledged before an earlier one; maps mostly repeat it
 
     def has_data(self) -> bool:
         if self._window_packets > 0 and self.fresh - self.unacked >= self._window_packets:
@@ -119,6 +118,7 @@ class SelectiveRepeatSender(Sender):
         else:
             number = self.fresh
             self._new_packet(now_ns)
+            remove(self._early_bits, number)
         if self.loss_packets > 0:
             self._note_send(number)
         if self.deadline_ns == NEVER:
@@ -187,7 +187,7 @@ class SelectiveRepeatSender(Sender):
         if number >= self.unacked and number != first_missing:
             acked_bytes += self._mark(now_ns, number)
         if early != 0:
-            acked_bytes += self._mark_mapped(now_ns, number, map_from, early)
+            acked_bytes += self._mark_mapped(now_ns, map_from, early)
         acked_bytes += super().on_ack(now_ns, first_missing - 1)
         self._detect_loss(now_ns)
         self._watch_time(now_ns)
@@ -298,6 +298,7 @@ class SelectiveRepeatSender(Sender):
             # The receiver lacks a packet that was acknowledged, so a forged answer acknowledged it.
             self._take_back(self.unacked)
             self.early -= 1
+            remove(self._early_bits, self.unacked)
             self._entries[(self.unacked & self._mask) * ENTRY + STATE] |= LOST
             self._lost.push(self.unacked)
             expired = True
@@ -339,37 +340,17 @@ class SelectiveRepeatSender(Sender):
         if self._entries[at + STATE] & ACKED != 0:
             return 0
         self.early += 1
+        insert(self._early_bits, number)
         return self._settle(now_ns, number)
 
-    def _mark_mapped(self, now_ns: int, number: int, map_from: int, early: i64) -> int:
-        """Mark the packets in a map except `number`, which is marked already; return their new wire bytes."""
-        ones: i64 = -1
-        one: i64 = 1
-        sent: i64 = self.fresh - map_from
-        if sent <= 0:
-            return 0  # it names packets that were never sent, so it is forged
-        if sent < SACK_BITS:
-            early &= ~(ones << sent)
-        ahead: i64 = map_from - self._mapped_from
-        known: i64 = 0
-        if 0 <= ahead < SACK_BITS:
-            known = self._mapped >> ahead
-            if ahead > 0:
-                known &= ~(ones << (SACK_BITS - ahead))
-        elif -SACK_BITS < ahead < 0:
-            known = self._mapped << -ahead
-        place: i64 = number - map_from
-        if 0 <= place < SACK_BITS and place < sent:
-            known |= one << place
-        news = early & ~known
-        acked_bytes = 0
-        if news != 0:
-            acked_bytes += self._mark_word(now_ns, map_from, news & _WORD)
-            acked_bytes += self._mark_word(now_ns, map_from + 32, (news >> 32) & _WORD)
-        if ahead >= 0:  # otherwise a later SACK has overtaken this one
-            self._mapped = known | early
-            self._mapped_from = map_from
-        return acked_bytes
+    def _mark_mapped(self, now_ns: int, map_from: int, early: i64) -> int:
+        """Mark the packets in a map; return their new wire bytes."""
+        # Packets that were never sent are forged.
+        news = lowest(early, self.fresh - map_from) & ~map_of(self._early_bits, map_from)
+        if news == 0:
+            return 0
+        acked_bytes = self._mark_word(now_ns, map_from, news & _WORD)
+        return acked_bytes + self._mark_word(now_ns, map_from + 32, (news >> 32) & _WORD)
 
     def _mark_word(self, now_ns: int, first: int, word: i64) -> int:
         """Mark the packets from `first` on that have a bit in a word of 32; return their new wire bytes."""
@@ -400,6 +381,10 @@ class SelectiveRepeatSender(Sender):
         if self.loss_packets > 0:
             self._sent_as = self._grown(self._sent_as, 1)
         super()._grow()
+        self._early_bits = ring(self._mask + 1)
+        for number in range(self.unacked, self.fresh):
+            if self.state_of(number) & ACKED != 0:
+                insert(self._early_bits, number)
 
 
 _LEAST_WINDOW: Final = 1024
@@ -408,7 +393,6 @@ _ARRIVED: Final = 1
 _ENDS: Final = 2  # it ends its message
 _ASKED: Final = 4  # it requests an ACK
 _EARLY_SHIFT: Final = 3
-_SIGN: Final = 0x80000000
 
 
 def window_packets(line_rate_bps: int, rto_ns: int, base_rtt_ns: int, wire_bytes: int) -> int:
@@ -420,15 +404,6 @@ def window_packets(line_rate_bps: int, rto_ns: int, base_rtt_ns: int, wire_bytes
     """
     span_ns = 2 * rto_ns + base_rtt_ns
     return min(max(line_rate_bps * span_ns // (8_000_000_000 * wire_bytes), _LEAST_WINDOW), PSN_HALF)
-
-
-def _bit_of(slot: i64) -> i64:
-    """Return the bit of a slot in its word of 32.
-
-    In compiled code a shift of the literal 1 has only the bits of a C int.
-    """
-    top: i64 = _SIGN
-    return top >> (31 - (slot & 31))
 
 
 class SelectiveRepeatReceiver(Receiver):
@@ -453,7 +428,7 @@ class SelectiveRepeatReceiver(Receiver):
         # payload bytes.
         self._early = vec[i64]([0] * 64)
         self._early_mask = 63
-        self._early_bits = vec[i64]([0] * 2)  # whether each has arrived, 32 packets in a number
+        self._early_bits = ring(0)  # whether each has arrived
         self._first_waiting = NEVER  # first of the early packets that no SACK has named
         self._last_waiting = _NONE
         self._answered = 0  # packet that caused the last SACK
@@ -504,7 +479,7 @@ class SelectiveRepeatReceiver(Receiver):
                 entry |= _ASKED
             slot: i64 = number & self._early_mask
             self._early[slot] = entry
-            self._early_bits[slot >> 5] |= _bit_of(slot)
+            insert(self._early_bits, number)
             if number >= self._end:
                 self._end = number + 1
             if not due and not self._answers_early:
@@ -542,7 +517,7 @@ class SelectiveRepeatReceiver(Receiver):
             if entry == 0:
                 break
             self._early[slot] = 0
-            self._early_bits[slot >> 5] &= ~_bit_of(slot)
+            remove(self._early_bits, self.expected)
             self.expected += 1
             payload_bytes: int = entry >> _EARLY_SHIFT
             self.deliver(now_ns, payload_bytes, entry & _ENDS != 0)
@@ -566,38 +541,17 @@ class SelectiveRepeatReceiver(Receiver):
         self._unanswered_bytes = 0
         self._first_waiting = NEVER
         self._last_waiting = _NONE
-        early = self._map(map_from)
+        early = lowest(map_of(self._early_bits, map_from), self._end - map_from)  # later ones are of an earlier round
         self.send_sack(self.psn(number), self.psn(self.expected), self.psn(map_from), early, marked, frame)
-
-    def _map(self, map_from: int) -> i64:
-        """Return the map of the 64 packets from `map_from` on as a signed number."""
-        span: i64 = self._end - map_from
-        if span <= 0:
-            return 0
-        # Bits beyond the last packet belong to an earlier round of the ring, and are cut off.
-        words = self._early_bits
-        mask: i64 = self._early_mask >> 5
-        first: i64 = map_from >> 5
-        shift: i64 = map_from & 31
-        middle = words[(first + 1) & mask]
-        low = (words[first & mask] >> shift | middle << (32 - shift)) & _WORD
-        high = (middle >> shift | words[(first + 2) & mask] << (32 - shift)) & _WORD
-        ones: i64 = _WORD
-        if span <= 32:
-            low &= ones >> (32 - span)
-            high = 0
-        elif span < SACK_BITS:
-            high &= ones >> (SACK_BITS - span)
-        return ((high ^ _SIGN) - _SIGN) << 32 | low
 
     def _grow(self) -> None:
         old, old_mask = self._early, self._early_mask
         self._early = vec[i64]([0] * (2 * len(old)))
-        self._early_bits = vec[i64]([0] * (2 * len(self._early_bits)))
         self._early_mask = 2 * old_mask + 1
+        self._early_bits = ring(self._early_mask + 1)
         for number in range(self.expected, self._end):
             before: i64 = number & old_mask
             after: i64 = number & self._early_mask
             self._early[after] = old[before]
             if old[before] > 0:
-                self._early_bits[after >> 5] |= _bit_of(after)
+                insert(self._early_bits, number)

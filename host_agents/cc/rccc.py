@@ -14,9 +14,9 @@ time-out, and so does one that starts again without credit.
 
 `rccc+nscc` sends if there is both credit and room in NSCC's window, and requests at most one packet beyond the window.
 There are two differences from the consortium's reference simulator. An RTS is a control packet here; there it takes a
-sequence number of the data and is acknowledged. A queue pair that is served again leaves the idle list here; in the
-simulator it stays and is listed anew (`as_simulated_idle`), so that it gets many empty pulls. Frames: docs/wire-formats.md, "Ultra Ethernet's
-credit".
+sequence number of the data and is acknowledged. A queue pair that is served again leaves the idle list here; there it
+stays and is listed anew (`as_simulated_idle`), so that it gets many needless pulls. Frames: docs/wire-formats.md,
+"Ultra Ethernet's credit".
 """
 
 from __future__ import annotations

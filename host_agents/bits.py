@@ -1,0 +1,60 @@
+"""Rings of bits by packet number, of which SACKs have maps of 64.
+
+A ring is a vector of words of 32 bits, whose length is a power of two. It has room for 32 packets
+a word; a packet's bit is also that of packets of earlier and later rounds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.vecs import vec
+from mypy_extensions import i64
+
+from host_agents.wire import SACK_BITS
+
+_WORD: Final = 0xFFFFFFFF
+_SIGN: Final = 0x80000000
+
+
+def ring(packets: int) -> vec[i64]:
+    """Return an empty ring for a number of packets, at least those of a map; a power of two."""
+    return vec[i64]([0] * (max(packets, SACK_BITS) >> 5))
+
+
+def bit_of(number: i64) -> i64:
+    """Return the bit of a packet in its word.
+
+    In compiled code a shift of the literal 1 has only the bits of a C int.
+    """
+    top: i64 = _SIGN
+    return top >> (31 - (number & 31))
+
+
+def insert(words: vec[i64], number: i64) -> None:
+    """Set the bit of a packet."""
+    words[(number >> 5) & (len(words) - 1)] |= bit_of(number)
+
+
+def remove(words: vec[i64], number: i64) -> None:
+    """Clear the bit of a packet."""
+    words[(number >> 5) & (len(words) - 1)] &= ~bit_of(number)
+
+
+def map_of(words: vec[i64], first: i64) -> i64:
+    """Return the bits of the 64 packets from `first` on as a signed number."""
+    mask: i64 = len(words) - 1
+    word: i64 = first >> 5
+    shift: i64 = first & 31
+    middle = words[(word + 1) & mask]
+    low = (words[word & mask] >> shift | middle << (32 - shift)) & _WORD
+    high = (middle >> shift | words[(word + 2) & mask] << (32 - shift)) & _WORD
+    return ((high ^ _SIGN) - _SIGN) << 32 | low
+
+
+def lowest(bits: i64, count: i64) -> i64:
+    """Return the lowest `count` bits of a map."""
+    if count >= SACK_BITS:
+        return bits
+    ones: i64 = -1
+    return bits & ~(ones << count) if count > 0 else 0
