@@ -74,7 +74,7 @@ class Pipeline:
     draws: bool
     """Whether the program draws random numbers, to mark packets, for example."""
     traced: Traced | None = None
-    """How to read what its switches tell, if they do."""
+    """Reader of its switches' reports, if they send any."""
 
     def switch(self, device_id: int, seed: int) -> Switch:
         """Return a fresh instance whose clock ticks in nanoseconds."""

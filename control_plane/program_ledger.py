@@ -128,6 +128,6 @@ def miscounted(ledger: Mapping[str, int]) -> str:
     """Return a description of impossible counts of a program; empty if there are none."""
     for term, packets in ledger.items():
         if packets < 0 and term.startswith(f"{_TERM[DROPPED]}_"):
-            return f"{term} is {packets}: the program counts what it did not lose"
+            return f"{term} is {packets}: the program counts packets that were not lost"
     absorbed, made = total(ledger, ABSORBED), total(ledger, MADE)
     return f"{made} made of {absorbed} absorbed" if made > absorbed else ""

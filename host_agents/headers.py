@@ -165,7 +165,7 @@ SACK_WITH_INT: Final = Packet(
     meaning="SACK that echoes an INT shim",
 )
 TRIMMED: Final = Packet(
-    "trimmed", wire.TRIMMED, payload=True, icrc=False, meaning="data packet of which a switch kept only the start"
+    "trimmed", wire.TRIMMED, payload=True, icrc=False, meaning="data packet that a switch cut off after its start"
 )
 NACK: Final = Packet("NACK", wire.NACK, meaning="request to send a trimmed packet again")
 CUMULATIVE: Final = Packet(

@@ -31,9 +31,9 @@ _OUTPUT = "p4_coverage"  # of a worker of pytest-xdist
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("p4", "P4 programs")
-    group.addoption("--p4-switch", choices=_KINDS, default="builtin", help="what the fixture p4_switch makes")
-    group.addoption("--p4-coverage", metavar="FOLDER", help="write what tests reach of P4 programs (HTML, lcov)")
-    group.addoption("--p4-source", metavar="FOLDER", help="what counts: programs in it alone, with --p4-coverage")
+    group.addoption("--p4-switch", choices=_KINDS, default="builtin", help="switch that the fixture p4_switch makes")
+    group.addoption("--p4-coverage", metavar="FOLDER", help="write the coverage of P4 programs by tests (HTML, lcov)")
+    group.addoption("--p4-source", metavar="FOLDER", help="folder whose programs alone count, with --p4-coverage")
     group.addoption(
         "--p4-fail-under", type=float, metavar="PERCENT", help="fail where they reach less, with --p4-coverage"
     )

@@ -57,7 +57,7 @@ FLOWS = Table(
         Column(
             "size_bytes",
             "bytes",
-            "payload; of a flow that was stopped, what was sent until then",
+            "payload; for a stopped flow, the bytes that were sent until then",
             Session("flow.size_bytes"),
         ),
         Column("start_ns", "ns", "when the application posted it", Session("flow.start_ns"), parts=Joining.FIRST),

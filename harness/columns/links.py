@@ -26,9 +26,9 @@ LINKS = Table(
         ),
         Column("marked", "packets", "packets that left with an ECN mark and came without", PortCounter("marked")),
         Column(
-            "dropped", "packets", "packets that were dropped at the port, for whatever reason", PortCounter("dropped")
+            "dropped", "packets", "packets that were dropped at the port for any reason", PortCounter("dropped")
         ),
-        Column("depth_bytes", "bytes", "what waited at the end of the interval", PortCounter("depth_bytes", False)),
+        Column("depth_bytes", "bytes", "queue at the end of the interval", PortCounter("depth_bytes", False)),
     ),
 )
 

@@ -15,7 +15,7 @@ PORT = Table(
         Column("tx_packets", "packets", "frames that were sent", ManagerCounter()),
         Column("tx_bytes", "bytes", "frames that were sent", ManagerCounter()),
         Column("busy_ns", "ns", "for which the port sent", ManagerCounter()),
-        Column("drop_bytes", "bytes", "frames that were dropped, whatever for", ManagerCounter(in_mininet=False)),
+        Column("drop_bytes", "bytes", "frames that were dropped for any reason", ManagerCounter(in_mininet=False)),
     ),
 )
 PRIORITY = Table(

@@ -452,7 +452,7 @@ class Run:
                     f"attack.hosts: no host {host}; topology {self.topology.name!r} has hosts 0 to {len(known) - 1}"
                 )
         if not hosts:
-            raise UserError("attack.hosts: names nobody; expected at least one host, or no list for all of them")
+            raise UserError("attack.hosts: empty; expected at least one host, or no list for all of them")
         rtt_ns = self.base_rtt_ns()
         piece_bytes = table.piece_bytes
         if piece_bytes is None and table.pieces is None:

@@ -437,7 +437,7 @@ class _CollectiveTraffic(Traffic):
             "applications": apart,
             "unfinished_hosts": len(unfinished),
             "wrong_memories": len(wrong) if self._contents and not unfinished else None,
-            "mistakes": [f"the memory of {name} is not what numpy has" for name in wrong],
+            "mistakes": [f"the memory of {name} does not agree with numpy" for name in wrong],
             "clipped": sum(report.clipped for report in reports.values()),
             "counts": _summed([report.counts for report in reports.values()]),
             "peak_entries": _largest([report.sizes for report in reports.values()]),

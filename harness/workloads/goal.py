@@ -130,7 +130,7 @@ class _Reader:
             if match["what"] is None:
                 number = schedule.recv(rank, peer, tag=tag)
             elif ANY in (peer, tag):
-                raise UserError(f"{where}: {match.group()!r:.80}; expected the rank and tag of what is sent")
+                raise UserError(f"{where}: {match.group()!r:.80}; expected the rank and tag of a send")
             else:
                 number = schedule.send(rank, peer, whole(where, match["bytes"], "a size in bytes"), tag=tag)
         if label := match["label"]:

@@ -72,7 +72,7 @@ def _launched() -> _Launched:
         if all(text.isdecimal() for text in values[:2]):
             unknown = values[:2]  # local values of a machine: assume one machine
             return _Launched(*map(int, values if all(text.isdecimal() for text in values) else values[:2] + unknown))
-    raise UserError(f"--workers {MPI}: nobody has started other ranks; {_EXPECTED}")
+    raise UserError(f"--workers {MPI}: no other ranks were started; {_EXPECTED}")
 
 
 class Follower(Protocol):

@@ -328,7 +328,7 @@ def notification_point(parameters: ExpressPassParameters, path: Path) -> Notific
 register(
     ProtocolInfo(
         name="expresspass",
-        summary="receivers send credits, links drop those beyond what they can carry data for",
+        summary="receivers send credits, and links drop credits for more data than they can carry",
         source="Cho et al., Credit-Scheduled Delay-Bounded Congestion Control for Datacenters, SIGCOMM 2017",
         program="expresspass",
         parameters=ExpressPassParameters,

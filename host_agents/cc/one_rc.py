@@ -167,7 +167,7 @@ class Speculation:
 register(
     MechanismInfo(
         name="1rc",
-        summary="speculative packets at line rate from the start, dropped in order beyond what an epoch allows",
+        summary="speculative packets at line rate from the start, dropped in order beyond an epoch's allowance",
         source="Snyder, thesis, sections 5.2 and 5.4, algorithms 4 and 5",
         parameters=OneRcParameters,
     )

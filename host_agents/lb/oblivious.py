@@ -80,7 +80,7 @@ def create(parameters: ObliviousParameters, seed: int, path: Path) -> LoadBalanc
 register(
     LoadBalancerInfo(
         name="oblivious",
-        summary="all paths in turn, in an order that changes, whatever comes back",
+        summary="all paths in turn, in an order that changes, regardless of feedback",
         source="Ultra Ethernet's reference simulator uet-htsim",
         parameters=ObliviousParameters,
         create=create,

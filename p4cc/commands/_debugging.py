@@ -21,5 +21,5 @@ debug_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=_want,
-    help="Show the whole traceback of what ends the command.",
+    help="Show the whole traceback of the error that ends the command.",
 )

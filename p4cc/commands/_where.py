@@ -23,7 +23,7 @@ resume_option = click.option(
     "--resume",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="FOLDER",
-    help="Go on with what an interrupted command has written: make the runs that are not there.",
+    help="Continue an interrupted command: make the runs that are missing in its folder.",
 )
 
 

@@ -9,7 +9,7 @@ import click
 from p4switch.errors import UserError
 
 TEXT = """\
-# A scenario of p4cc: `p4cc run {name}`. What is not said here has its default.
+# A scenario of p4cc: `p4cc run {name}`. Omitted keys take defaults.
 title = "8 to 1 incast, 1 MB each"
 
 # Each combination of protocol, load balancer and seed is a run; several seeds give confidence intervals.

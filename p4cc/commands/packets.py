@@ -30,7 +30,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     nargs=2,
     type=_FILE,
     metavar="CAPTURE FILE",
-    help="Write a capture (pcap-ng) with Ultra Ethernet's headers instead of RoCEv2's, without what has none there.",
+    help="Write a capture (pcap-ng) with Ultra Ethernet's headers instead of RoCEv2's; other frames are left out.",
 )
 @click.option("--uet-wireshark", type=_FILE, metavar="FILE", help="Write a dissector of Ultra Ethernet's headers.")
 @click.option("--docs", "page", type=_FILE, metavar="FILE", help="Write the packets and their fields in Markdown.")

@@ -37,7 +37,7 @@ def _inches(context: click.Context, option: click.Parameter, text: str | None) -
     type=click.Choice(["html", "pdf", "svg", "png"]),
     default="html",
     show_default=True,
-    help="A page, or a file a figure for a paper, with a CSV beside it.",
+    help="A page, or for a paper a file for each figure with a CSV file of its data.",
 )
 @click.option("--style", type=click.Choice(["ieee", "acm"]), help="Style of figures for a paper. Default: ieee.")
 @click.option("--width", callback=_inches, metavar="WIDTH", help="Width, such as 84mm. Default: the style's.")

@@ -64,7 +64,7 @@ from p4switch.quantities import quantity
     "--dilation",
     type=click.IntRange(1),
     metavar="D",
-    help="With --world mininet: wall-clock time of a unit of model time. Default: what suits the machine.",
+    help="With --world mininet: wall-clock time of a unit of model time. Default: chosen for this machine.",
 )
 @click.option(
     "--compiler", type=click.Choice(["builtin", "p4c"]), default="builtin", show_default=True, help="P4 compiler."
@@ -87,7 +87,7 @@ from p4switch.quantities import quantity
     "--trace",
     type=click.IntRange(0),
     metavar="FLOW",
-    help="Tell what each hop did with a flow's packets (trace.txt, trace.jsonl); flows count from 0.",
+    help="Record each hop's treatment of a flow's packets (trace.txt, trace.jsonl); flows count from 0.",
 )
 @click.option("--trace-packets", type=click.IntRange(1), metavar="N", help="With --trace: only the flow's first N.")
 @click.option("--trace-from", metavar="TIME", help="With --trace: those sent from this model time on, as in 20us.")

@@ -17,7 +17,7 @@ _PATIENCE_S = 3.0
 @click.command()
 @click.argument("switch", metavar="SWITCH")
 @click.option("--device-id", type=click.IntRange(0), help="Default: the switch's, or 1 at an address.")
-@click.option("--election-id", type=click.IntRange(0), default=0, help="0: read only, beside the primary controller.")
+@click.option("--election-id", type=click.IntRange(0), default=0, help="0: read only, not primary.")
 def command(switch: str, device_id: int | None, election_id: int) -> None:
     """Start p4runtime-shell on a running switch.
 

@@ -23,7 +23,7 @@ _FILE = click.Path(path_type=Path)
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=_FILE, metavar="PATH...")
 @click.option("--switch", type=click.Choice(["builtin", "bmv2"]), default="builtin", show_default=True)
-@click.option("--p4", "program", type=_FILE, metavar="FILE.p4", help="The program of all tests, not that beside each.")
+@click.option("--p4", "program", type=_FILE, metavar="FILE.p4", help="Program of all tests.")
 @include_option
 @define_option
 @arch_option

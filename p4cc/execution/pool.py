@@ -50,8 +50,8 @@ class Cluster:
             raise UserError("--scheduler: Dask is not installed; expected it: pip install 'p4cc[cluster]'") from None
         if not self.address.startswith("tls://"):
             raise UserError(
-                f"--scheduler {self.address}: expected tls://HOST:PORT; without TLS whoever reaches a cluster runs "
-                "code on it"
+                f"--scheduler {self.address}: expected tls://HOST:PORT; without TLS anyone who reaches a "
+                "cluster can run code on it"
             )
         given = {"tls_ca_file": self.ca_file, "tls_client_cert": self.certificate, "tls_client_key": self.key}
         make: Any = Security  # distributed has no annotations

@@ -37,8 +37,8 @@ def known(runs: Sequence[PlannedRun], reuse: Sequence[Path], resume: Path | None
     in_place = {result.folder for number, result in taken.items() if result.folder.name == runs[number].folder_name}
     if others := {result.folder for result in resumed} - in_place:
         raise UserError(
-            f"--resume {resume}: its {min(others).name} is of other inputs, or was carried out otherwise; expected "
-            "what the same command made"
+            f"--resume {resume}: its {min(others).name} has other inputs or options; expected the folder of the same "
+            "command"
         )
     return taken
 

@@ -181,7 +181,7 @@ class Tables:
                 except P4RuntimeError as error:
                     if error.code != code_pb2.UNIMPLEMENTED:
                         raise
-                    _LOG.warning("nobody is told of digest %s: %s", self._learn[ident]["name"], error.message)
+                    _LOG.warning("no controller receives digest %s: %s", self._learn[ident]["name"], error.message)
         return lambda: None
 
     def digest(self, p4_digest: Message) -> Message | None:

@@ -126,7 +126,7 @@ class Coverage:
                     raise UserError(f"{path}: {item.file!r:.200} is no file of the program")
                 loaded.counts[item] += count
         except (OSError, ValueError, TypeError, RecursionError) as error:
-            raise UserError(f"{path}: expected what coverage was saved in: {error}") from None
+            raise UserError(f"{path}: expected a file of saved coverage: {error}") from None
         return loaded
 
 

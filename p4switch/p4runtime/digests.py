@@ -48,7 +48,7 @@ class DigestStore:
     def note_lost(self, lost: int) -> None:
         """Log that the switch has discarded `lost` digests, because they were not fetched for a long time."""
         if lost > self._lost:
-            _LOG.warning("%d digests were lost: nobody had asked the switch for those before", lost - self._lost)
+            _LOG.warning("%d digests were lost: no earlier ones had been requested", lost - self._lost)
         self._lost = lost
 
     def _stream(self, ident: int) -> _Stream:

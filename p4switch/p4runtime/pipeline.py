@@ -222,7 +222,7 @@ def _load(p4info: bytes, device_config: bytes) -> Pipeline:
     try:
         return _Loader(Pipeline(p4info_pb2.P4Info.FromString(p4info), program, device_config)).pipeline
     except (KeyError, ValueError, OverflowError) as error:
-        invalid(f"p4_device_config: not what was expected with this P4Info: {type(error).__name__}: {error}")
+        invalid(f"p4_device_config: does not belong to this P4Info: {type(error).__name__}: {error}")
 
 
 def _program(device_config: bytes) -> bytes:

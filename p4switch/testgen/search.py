@@ -292,7 +292,7 @@ class Search:
             other = self._machine(run.inputs, environment).run()
             anyway &= other.covered
             if not _same_way(run, other):
-                self.result.problems["what happens depends on undefined values"] += 1
+                self.result.problems["the outcome depends on undefined values"] += 1
                 return
             for (_, data, mask), (_, there) in zip(expected, other.outputs, strict=True):
                 for i, (a, b) in enumerate(zip(data, there, strict=True)):

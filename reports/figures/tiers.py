@@ -15,7 +15,7 @@ from reports.groups import Comparison, Variant
 from reports.plots import part_colours, plain
 
 _KINDS = ("to hosts", "down, to switches", "up")
-"""Groups of switches' ports, by what is behind them."""
+"""Groups of switches' ports, by the tier behind them."""
 
 
 class _ByTier(Figure):

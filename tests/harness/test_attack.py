@@ -96,7 +96,7 @@ def test_what_is_not_given_is_one_bdp_each_rtt() -> None:
             "attack.piece_bytes: should be less than over_bytes, 1000, got 1000",
         ),
         ({"kind": "none", "hosts": [1, 9]}, "attack.hosts: no host 9; topology 'single-switch' has hosts 0 to 3"),
-        ({"kind": "none", "hosts": []}, "attack.hosts: names nobody; expected at least one host"),
+        ({"kind": "none", "hosts": []}, "attack.hosts: empty; expected at least one host"),
         ({"kind": "none", "pieces": 4, "piece_bytes": 5}, "attack: should have either piece_bytes or pieces"),
         ({"kind": "serial"}, "attack.kind: should be 'none', 'parallel' or 'staggered', got 'serial'"),
         ({"kind": "none", "gap": 4}, "attack.gap: no such key; did you mean 'gap_ns'?"),

@@ -347,7 +347,7 @@ def test_a_flow_that_ecmp_keeps_on_its_path_has_one_detour(tmp_path: Path) -> No
         ({"topology": {"routing": "valiant"}, "cc": "dart", "lb": "ecmp"}, "topology.routing: 'dart' knows of routes"),
         (
             {"topology": {"routing": "valiant"}, "cc": "expresspass", "lb": "ecmp"},
-            "topology.routing: cc 'expresspass' expects what answers",
+            "topology.routing: cc 'expresspass' expects answers",
         ),
         ({"topology": {"routing": "valiant"}, "cc": "hpcc"}, "may have the same id in telemetry"),
     ],

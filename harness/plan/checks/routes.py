@@ -97,7 +97,7 @@ def paths(run: Run) -> None:
             )
     if info.symmetric_paths and run.topology.detours:
         raise UserError(
-            f"topology.routing: cc {info.name!r} expects what answers a packet on the same links, and each direction "
+            f"topology.routing: cc {info.name!r} expects answers on the links of their packets, and each direction "
             "has detours of its own; expected 'shortest' or 'minimal'"
         )
     for each in run.switch_programs:
@@ -125,7 +125,7 @@ def _balanced(run: Run, each: SwitchProgram) -> None:
         )
     if info.symmetric_paths and not balancer.symmetric and topologies.routing.has_choices(run.topology):
         raise UserError(
-            f"{key}: {balancer.name!r} sends what answers a packet over other links; cc {info.name!r} expects "
+            f"{key}: {balancer.name!r} sends answers over other links than their packets; cc {info.name!r} expects "
             "'symmetric' on a network with several paths"
         )
     routing = run.topology.routing

@@ -33,7 +33,7 @@ def test_credits_take_the_path_of_data_where_the_scenario_says_nothing_of_it() -
     assert resolved(run).switch.load_balancing == "symmetric"
     assert PortableRun.of(run).run().switch_programs[0].load_balancer.name == "symmetric"
     assert planned("dcqcn").switch_programs[0].load_balancer.name == "ecmp"
-    with pytest.raises(UserError, match=r"^switch\.load_balancing: 'ecmp' sends what answers"):
+    with pytest.raises(UserError, match=r"^switch\.load_balancing: 'ecmp' sends answers"):
         planned("expresspass", switch={"load_balancing": "ecmp"})
 
 

@@ -285,7 +285,7 @@ def test_nobody_else_is_there(capsys: pytest.CaptureFixture[str], monkeypatch: p
     status, out, err = call(capsys, "run", "incast", "--workers", "mpi")
     assert (status, out) == (2, "")
     assert err == (
-        "p4cc: error: --workers mpi: nobody has started other ranks; "
+        "p4cc: error: --workers mpi: no other ranks were started; "
         "expected it under mpiexec: mpiexec -n 8 p4cc run SCENARIO --workers mpi\n"
     )
 

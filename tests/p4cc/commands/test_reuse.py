@@ -287,7 +287,7 @@ def test_a_sweep_is_resumed_in_its_folder(folder: Path, swept: Callable[..., int
     (first / "notes.txt").write_text("mine")
     (summary,) = first.glob("000-*/summary.json")
     kept = summary.read_bytes()
-    with pytest.raises(UserError, match=r"^--resume .*first: its 000-.*seed1 is of other inputs, or was "):
+    with pytest.raises(UserError, match=r"^--resume .*first: its 000-.*seed1 has other inputs or "):
         swept("", resume=first, settings=["switch.cell_bytes=64"])
     with pytest.raises(KeyboardInterrupt):
         swept("", resume=first, most=1)
@@ -320,14 +320,14 @@ def test_a_folder_with_other_runs_is_not_resumed(folder: Path, swept: Callable[.
     with pytest.raises(UserError, match="it is the folder of one run; expected the one that has it"):
         swept("", resume=last)
     last.rename(last.with_name("003-" + last.name[4:]))
-    with pytest.raises(UserError, match=r"its 003-.* is of other inputs, or was carried out otherwise"):
+    with pytest.raises(UserError, match=r"its 003-.* has other inputs or options"):
         swept("", resume=folder / "first")
 
 
 def test_what_is_resumed_is_not_replaced_by_what_is_reused(folder: Path, swept: Callable[..., int]) -> None:
     swept("mine", settings=["switch.cell_bytes=64"])
     swept("others")
-    with pytest.raises(UserError, match=r"its 000-.* is of other inputs, or was carried out otherwise"):
+    with pytest.raises(UserError, match=r"its 000-.* has other inputs or options"):
         swept("", "others", resume=folder / "mine")
 
 
