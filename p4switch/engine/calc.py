@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from p4switch import ir
 from p4switch.bits.checksums import CRCS, DRAWN, crc_of, reflect
 from p4switch.compiler import types
-from p4switch.engine import cnodes
+from p4switch.engine.cnodes import Function, Line
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.program import Field, Program
@@ -28,19 +28,17 @@ _SIMPLE = {
 ALGORITHMS = sorted((*CRCS, *_SIMPLE))
 
 
-def tables(algorithms: Sequence[str]) -> str:
-    """Return the definitions of the CRCs among the algorithms. The library fills in their tables when it is loaded."""
-    out = []
+def tables(algorithms: Sequence[str]) -> Iterator[Line]:
+    """Yield the definitions of the CRCs among the algorithms. The library fills in their tables when it is loaded."""
     for name in sorted(set(algorithms)):
         crc = crc_of(name)
         if crc is None:
             continue
         if not crc.reflected:
-            out.append(f"P4_CRC_PLAIN({name}, 0x{crc.polynomial:x}, {crc.width})")
+            yield Line(f"P4_CRC_PLAIN({name}, 0x{crc.polynomial:x}, {crc.width})")
         else:
             polynomial = reflect(crc.polynomial, crc.width)
-            out.append(f"P4_CRC_REFLECTED{64 if crc.width > 32 else 32}({name}, 0x{polynomial:x}ull)")
-    return "\n".join(out)
+            yield Line(f"P4_CRC_REFLECTED{64 if crc.width > 32 else 32}({name}, 0x{polynomial:x}ull)")
 
 
 def _result(algorithm: str) -> str:
@@ -221,19 +219,18 @@ def pack_inputs(program: Program, em: Emitter, calculation: ir.Calculation) -> s
     return "b"
 
 
-def functions(program: Program) -> str:
-    """Return the functions of all calculations; calculations with equal code share a function."""
-    out, written = [], set()
+def functions(program: Program) -> Iterator[Function]:
+    """Yield the functions of all calculations; calculations with equal code share a function."""
+    written = set()
     for calculation in program.nodes.calculations:
         own = program.calculation(calculation.name)
         if own not in written:
             written.add(own)
-            out.append(function(program, own, calculation))
-    return "\n".join(out)
+            yield from function(program, own, calculation)
 
 
-def function(program: Program, name: str, calculation: ir.Calculation) -> str:
-    """Return a C function `uint64_t name(p4_switch *sw, phv *p)` that computes the hash."""
+def function(program: Program, name: str, calculation: ir.Calculation) -> Iterator[Function]:
+    """Yield a C function `uint64_t name(p4_switch *sw, phv *p)` that computes the hash, after another that it calls."""
     algorithm, payload = calculation.algorithm, calculation.with_payload
     pieces = _pieces(program, calculation)
     result = _result(algorithm)
@@ -245,7 +242,8 @@ def function(program: Program, name: str, calculation: ir.Calculation) -> str:
         if in_place:
             assert runs[0][0].ref is not None
             em.leave(f"P4_LIKELY({runs[0][0].ref.valid}) ? {in_place} : p4_csum_fold(0)")
-            return cnodes.function(head, em.body)
+            yield Function(head, em.body)
+            return
     size = sum((piece.width + 7) // 8 + 1 for piece in pieces) + 16
     if payload:
         em.declare(f"uint8_t *b = p4_scratch(sw, {size} + (size_t)payload_len(p))")
@@ -281,14 +279,16 @@ def function(program: Program, name: str, calculation: ir.Calculation) -> str:
         em.do("n += payload_copy(p, b + n)")
     em.leave(result)
     if not split:
-        return cnodes.function(head, em.body)
+        yield Function(head, em.body)
+        return
     # The usual case has all headers: n is a constant then, and the hash's loops unroll.
     flags = "".join(f", int {flag}" for flag in given.values())
     inner = f"P4_INLINE uint64_t {name}_of(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p{flags})"
     usual, any_case = (f"{name}_of(sw, p, {', '.join(values)})" for values in (["1"] * len(asked), asked))
     outer = Emitter()
     outer.leave(f"P4_LIKELY({' & '.join(asked)}) ? {usual} : {any_case}")
-    return cnodes.function(inner, em.body) + cnodes.function(head, outer.body)
+    yield Function(inner, em.body)
+    yield Function(head, outer.body)
 
 
 def _if_valid(em: Emitter, ref: HeaderRef | None) -> AbstractContextManager[None]:

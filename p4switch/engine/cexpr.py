@@ -274,6 +274,8 @@ def both(op: str, a: Code, b: Code) -> C:
 
 def negated(a: Code) -> C:
     x = node(a)
+    if x.value is not None:
+        return literal(int(not x.value), "int")
     if isinstance(x, Binary) and x.op in _OPPOSITE:
         return Binary(_OPPOSITE[x.op], x.left, x.right, "int")
     return Unary("!", x, "int")

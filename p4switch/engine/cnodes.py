@@ -1,15 +1,17 @@
 """C as a tree: declarations, statements and blocks, and the one printer of them.
 
-Expressions are text, made by `value` and `expr`. Blocks are lists of statements, so that only the printer adds braces
-and indentation to generated code.
+Statements have the text of expressions (`cexpr`). Only the printer adds braces and indentation, and breaks long lines.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-_COLUMNS = 100
+_COLUMNS = 120
 _COMMENT_CHARS = 100
-_BESIDE_COLUMNS = 120  # line length of a statement with its comment after it
+_DEEPEST_INDENT = 16  # blocks that are nested deeper are not indented any further
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][(){} ]')  # strings, parentheses and spaces
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class If:
     condition: str
     then: "list[Statement]" = field(default_factory=list)
     otherwise: "list[Statement]" = field(default_factory=list)
-    note: str = ""  # a comment
+    note: str = ""  # comment
 
 
 @dataclass
@@ -80,6 +82,79 @@ class Switch:
 
 Statement = Do | Declare | Comment | Label | Goto | Return | Break | Block | If | Switch
 _LEAVES = (Goto, Return, Break)
+
+
+# --- outside of functions ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Initialiser of an array; with `c_type` an expression, which is an array without a name."""
+
+    items: Sequence[object]
+    c_type: str = ""
+
+    def __str__(self) -> str:
+        cast = f"(const {self.c_type}[])" if self.c_type else ""
+        return f"{cast}{{{', '.join(map(str, self.items)) or '0'}}}"
+
+
+@dataclass(frozen=True)
+class Fields:
+    """Initialiser of a struct by the names of its members; those that are 0 or NULL are omitted."""
+
+    members: Mapping[str, object]
+
+    def __str__(self) -> str:
+        shown = {name: value for name, value in self.members.items() if str(value) not in ("0", "NULL")} or self.members
+        return f"{{{', '.join(f'.{name} = {value}' for name, value in shown.items())}}}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """Use of a macro, or a line for the preprocessor."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Enum:
+    values: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Struct:
+    """Struct with the declarations of its members; inside of another one, `name` is that of the member."""
+
+    name: str
+    members: "Sequence[str | Struct]"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Definition of a constant; `head` is its declaration without a semicolon."""
+
+    head: str
+    value: Rows | Fields
+
+
+@dataclass(frozen=True)
+class Function:
+    """Definition of a function; `head` is its declaration without a semicolon."""
+
+    head: str
+    body: list[Statement]
+
+
+Declaration = Comment | Line | Enum | Struct | Variable | Function
+
+
+def array(c_type: str, name: str, rows: Sequence[object], *last: object) -> Variable:
+    """Return a constant array, which `last` ends."""
+    return Variable(f"static const {c_type} {name}[]", Rows([*rows, *last]))
+
+
+# --- order of statements ----------------------------------------------------------------------------------------------
 
 
 def ends(body: Sequence[Statement]) -> bool:
@@ -149,15 +224,54 @@ def tidy(body: Sequence[Statement]) -> list[Statement]:
     return tidied
 
 
-def text_of(body: Sequence[Statement], depth: int = 1) -> str:
-    """Return the text of a block's statements, indented by `depth`."""
-    return "\n".join(_lines(body, depth))
+# --- the printer ------------------------------------------------------------------------------------------------------
 
 
-def function(head: str, body: Sequence[Statement]) -> str:
-    """Return the text of a function definition; `head` is its declaration without a semicolon."""
-    inside = text_of(tidy(body))
-    return f"{head}\n{{\n{inside}\n}}\n" if inside else f"{head} {{}}\n"
+def source(declarations: Sequence[Declaration]) -> str:
+    """Return the text of a file, with blank lines around functions and between declarations of different kinds."""
+    parts: list[str] = []
+    before: Declaration | None = None
+    for one in declarations:
+        if not isinstance(before, Comment | None) and (isinstance(one, Function) or type(one) is not type(before)):
+            parts.append("")
+        parts += _declaration(one)
+        before = one
+    return "\n".join(parts) + "\n"
+
+
+def _declaration(declaration: Declaration) -> Iterator[str]:
+    match declaration:
+        case Comment(text):
+            yield _comment(text, 0)
+        case Line(text):
+            yield from [text] if text.startswith("#") else _folded(text, "")
+        case Enum(values):
+            yield from _folded(f"enum {{ {', '.join(f'{name} = {value}' for name, value in values.items())} }};", "")
+        case Struct():
+            yield from _struct("typedef struct", declaration, 0)
+        case Variable(head, Rows(rows)) if any(isinstance(row, Fields) for row in rows[1:]):
+            yield f"{head} = {{"
+            for row in rows:
+                yield from _folded(f"{row},", "    ")
+            yield "};"
+        case Variable(head, value):
+            yield from _folded(f"{head} = {value};", "")
+        case Function(head, body):
+            tidied = tidy(body)
+            yield from _folded(head if tidied else f"{head} {{}}", "")
+            if tidied:
+                yield from ("{", *_lines(tidied, 1), "}")
+
+
+def _struct(keyword: str, struct: Struct, depth: int) -> Iterator[str]:
+    yield f"{_indent(depth)}{keyword} {{"
+    inner = [member for member in struct.members if isinstance(member, Struct)]
+    for member in inner:
+        yield from _struct("struct", member, depth + 1)
+    plain = " ".join(member for member in struct.members if isinstance(member, str))
+    if plain:
+        yield from _folded(plain, _indent(depth + 1), _indent(depth + 1))
+    yield f"{_indent(depth)}}} {struct.name};"
 
 
 def _lines(body: Sequence[Statement], depth: int) -> Iterator[str]:
@@ -178,17 +292,17 @@ def _beside(body: Sequence[Statement], at: int, depth: int) -> str:
         return ""
     if len(following) == 2 and isinstance(following[1], Do | Declare | If | Switch):
         return ""
-    line = f"{'    ' * depth}{_plain(following[0])}  /* {comment.text} */"
-    return line if len(line) <= _BESIDE_COLUMNS else ""
+    line = f"{_indent(depth)}{_plain(following[0])}  /* {comment.text} */"
+    return line if len(line) <= _COLUMNS else ""
 
 
 def _statement(statement: Statement, depth: int) -> Iterator[str]:
-    indent = "    " * depth
+    indent = _indent(depth)
     match statement:
         case Label(name):
             yield f"{name}:;"
         case Comment(text):
-            yield f"{indent}/* {text} */"
+            yield _comment(text, depth)
         case Block(body):
             yield f"{indent}{{"
             yield from _lines(body, depth + 1)
@@ -196,12 +310,47 @@ def _statement(statement: Statement, depth: int) -> Iterator[str]:
         case If():
             yield from _if(statement, indent, depth)
         case Switch(value, cases):
-            yield f"{indent}switch ({value}) {{"
+            yield from _folded(f"switch ({value}) {{", indent)
             for case in cases:
                 yield from _case(case, indent, depth)
             yield f"{indent}}}"
         case _:
-            yield indent + _plain(statement)
+            yield from _folded(_plain(statement), indent)
+
+
+def _indent(depth: int) -> str:
+    return "    " * min(depth, _DEEPEST_INDENT)
+
+
+def _comment(text: str, depth: int) -> str:
+    """Return a line with as much of the comment as fits."""
+    indent = _indent(depth)
+    return f"{indent}/* {text[:_COLUMNS - len(indent) - len('/*  */')]} */"
+
+
+def _folded(code: str, indent: str, further: str = "") -> Iterator[str]:
+    """Yield the lines of a piece of code, broken inside of as few parentheses as possible and best after a comma."""
+    further = further or f"{indent}    "
+    while len(indent) + len(code) > _COLUMNS:
+        room = _COLUMNS - len(indent)
+        spaces = [(at, depth) for at, depth in _spaces(code) if at >= room / 2]
+        fitting = [(depth, code[at - 1] not in ",;", -at) for at, depth in spaces if at <= room]
+        if not spaces:
+            break
+        at = -min(fitting)[2] if fitting else spaces[0][0]
+        yield indent + code[:at]
+        indent, code = further, code[at + 1:]
+    yield indent + code
+
+
+def _spaces(code: str) -> Iterator[tuple[int, int]]:
+    """Yield the positions of spaces outside of strings, and how many parentheses they are in."""
+    depth = 0
+    for token in _TOKEN.finditer(code):
+        if token[0] == " ":
+            yield token.start(), depth
+        else:
+            depth += (token[0] in "([{") - (token[0] in ")]}")
 
 
 def _plain(statement: Statement) -> str:
@@ -227,7 +376,14 @@ def _if(statement: If, indent: str, depth: int) -> Iterator[str]:
     while True:
         bare = len(then) == 1 and _is_plain(then) and head.startswith("if") and len(otherwise) <= 1 \
             and _is_plain(otherwise)
-        yield f"{indent}{head}{'' if bare else ' {'}{f'  /* {note} */' if note else ''}"
+        line = f"{head}{'' if bare else ' {'}"
+        beside = f"{line}  /* {note} */" if note else line
+        if len(indent) + len(beside) <= _COLUMNS:
+            yield indent + beside
+        else:
+            yield from _folded(line, indent)
+            if note:
+                yield _comment(note, depth + 1)
         yield from _lines(then, depth + 1)
         if bare and not otherwise:
             return
@@ -267,64 +423,3 @@ def commented(text: str) -> str:
     first = text.strip().partition("\n")[0].strip()
     plain = first[:_COMMENT_CHARS].encode("ascii", "replace").decode()
     return plain.replace("*/", "* /").replace("/*", "/ *")
-
-
-# --- constants --------------------------------------------------------------------------------------------------------
-
-
-def initialiser(members: Mapping[str, object]) -> str:
-    """Return the initialiser of a struct by the names of its members; members that are 0 or NULL are omitted."""
-    shown = {name: value for name, value in members.items() if str(value) not in ("0", "NULL")} or members
-    return "{" + ", ".join(f".{name} = {value}" for name, value in shown.items()) + "}"
-
-
-def filled(head: str, items: Sequence[str], tail: str) -> str:
-    """Return a list wrapped to full lines, between `head` and `tail`; on one line if there is room."""
-    one = head + ", ".join(items) + tail
-    if len(one) <= _COLUMNS and "\n" not in one:
-        return one
-    lines = [head.rstrip()]
-    line = ""
-    for item in items:
-        if line and len(line) + len(item) + 3 > _COLUMNS:
-            lines.append(line)
-            line = ""
-        line = f"{line} {item}," if line else f"    {item},"
-    return "\n".join([*lines, line, tail.lstrip()])
-
-
-def literal_array(c_type: str, rows: Sequence[str]) -> str:
-    """Return a constant array as an expression."""
-    return f"(const {c_type}[]){{{', '.join(rows)}}}"
-
-
-def array(c_type: str, name: str, rows: Sequence[str], last: str = "") -> str:
-    """Return the definition of a constant array with a row per line; `last` ends it."""
-    every = [*rows, last] if last else list(rows)
-    if len(every) == 1 and len(every[0]) < _COLUMNS // 2:
-        return f"static const {c_type} {name}[] = {{{every[0]}}};"
-    return f"static const {c_type} {name}[] = {{\n" + "".join(f"    {_row(row)},\n" for row in every) + "};"
-
-
-def members(declared: Sequence[str], indent: str) -> str:
-    """Return declarations of a struct's members, wrapped to full lines."""
-    lines = [indent]
-    for one in declared:
-        if len(lines[-1]) + len(one) + 1 > _COLUMNS and lines[-1].strip():
-            lines.append(indent)
-        lines[-1] += one if not lines[-1].strip() else f" {one}"
-    return "\n".join(lines)
-
-
-def _row(row: str) -> str:
-    """Return a row, split into several lines if it is too long."""
-    lines: list[str] = []
-    line = ""
-    for part in row.split(", ."):
-        piece = part if not line and not lines else f".{part}"
-        if line and len(line) + len(piece) + 6 > _COLUMNS:
-            lines.append(f"{line},")
-            line = f" {piece}"
-        else:
-            line = f"{line}, {piece}" if line else piece
-    return "\n    ".join([*lines, line])

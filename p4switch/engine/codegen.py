@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from p4switch import ir
 from p4switch.engine import calc, cnodes, keys, objects, registers
-from p4switch.engine.cnodes import Declare, Do, Return, Statement, array, filled, initialiser, members
-from p4switch.engine.control import Control
+from p4switch.engine.cnodes import (
+    Comment,
+    Declaration,
+    Declare,
+    Do,
+    Enum,
+    Fields,
+    Function,
+    Line,
+    Return,
+    Rows,
+    Statement,
+    Struct,
+    Variable,
+    array,
+)
+from p4switch.engine.control import NO_NAME, Control
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.parser import ParserGenerator, VsetKeys
@@ -19,17 +34,6 @@ from p4switch.engine.statements import Statements
 from p4switch.engine.value import c_member, storage_bytes
 from p4switch.interpreter import deep_recursion
 from p4switch.ir.errors import ProgramError
-
-_PREAMBLE = """\
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "hash.h"
-#include "state.h"
-#include "packet.h"
-#include "runtime.h"
-"""
-
 
 _Named = TypeVar("_Named", ir.Parser, ir.Deparser, ir.Pipeline)
 
@@ -67,64 +71,60 @@ class Generator:
     def text(self) -> str:
         """Return the whole source. It does not depend on the program's path, so that copies are compiled only once."""
         parsers = [
-            ParserGenerator(self.program, self._block("parser", self.nodes.parsers, name), self.vset_keys).text()
-            for name in self.path.parsers
+            declaration for name in self.path.parsers
+            for declaration in ParserGenerator(
+                self.program, self._block("parser", self.nodes.parsers, name), self.vset_keys
+            ).declarations()
         ]
         algorithms = [c.algorithm for c in self.nodes.calculations]
         algorithms += [p.algorithm for p in self.nodes.profiles if p.algorithm]
-        parts = [
-            _PREAMBLE,
-            calc.tables(algorithms),
-            self._structs(),
-            registers.types(self.program),
-            objects.types(self.program.objects),
-            self._constants(),
-            self._cells() if self.traced else "",
-            self._intrinsic(),
-            '#include "trace.h"\n#include "actions.h"\n',
-            '#include "externs.h"\n' if self.path.has_externs else "",
-            calc.functions(self.program),
-            self.control.actions_text(),
-            self.control.selectors_text(),
-            self.control.description(),
-            '\n#include "apply.h"\n',
+        return cnodes.source([
+            *_included("<stdio.h>", "<stdlib.h>", '"hash.h"', '"state.h"', '"packet.h"', '"runtime.h"'),
+            *calc.tables(algorithms),
+            *self._packet(),
+            *registers.types(self.program),
+            *objects.types(self.program.objects),
+            *self._constants(),
+            *(self._cells() if self.traced else ()),
+            *self._intrinsic(),
+            *_included('"trace.h"', '"actions.h"', *(['"externs.h"'] if self.path.has_externs else [])),
+            *calc.functions(self.program),
+            *self.control.action_functions(),
+            *self.control.selectors(),
+            *self.control.description(),
+            *_included('"apply.h"'),
             *parsers,
             *(PipelineGenerator(self.control, pipeline).function() for pipeline in self._controls),
-            *(text for deparser in self.deparsers for text in self._deparser(deparser)),
+            *(function for deparser in self.deparsers for function in self._deparser(deparser)),
             self._verify_checksums(),
             self._update_checksums(),
             self._copy_field_list(),
             self._send_digest(),
-            f"enum {{ CAN_LOOP = {int(self.control.loops)} }};",
-            '#include "packets.h"\n#include "packet_path.h"\n',
-            self._program(),
-        ]
-        return "\n".join(part for part in parts if part.strip()) + "\n"
+            Enum({"CAN_LOOP": int(self.control.loops)}),
+            *_included('"packets.h"', '"packet_path.h"'),
+            *self._program(),
+        ])
 
     # --- packet struct ---
 
-    def _structs(self) -> str:
+    def _packet(self) -> Iterator[Declaration]:
+        """Yield the types of metadata and packets, and the places of packet headers."""
         layout = self.program.layout
         if any(stack.size > 255 for stack in self.program.stacks.values()):
             raise ProgramError("a header stack has over 255 elements")
-        out = ["typedef struct metadata {"]
-        for header in self.program.headers.values():
-            if header.metadata:
-                out.append("    struct {")
-                out.append(members([c_member(f.width, f.member) for f in header.type.fields], "        "))
-                out.append(f"    }} {header.label};")
-        out.append("} metadata;\n")
-        places = [f"{name} = {value}" for name, value in self.program.enumerators.items()]
-        if places:
-            out.append("/* Of packet headers: V, their place in `valid`; H, where they begin in `H`. */")
-            out.append(filled("enum { ", places, " };") + "\n")
+        yield Struct("metadata", [
+            Struct(header.label, [c_member(f.width, f.member) for f in header.type.fields])
+            for header in self.program.headers.values() if header.metadata
+        ])
+        if self.program.enumerators:
+            yield Comment("Of packet headers: V, their place in `valid`; H, where they begin in `H`.")
+            yield Enum(self.program.enumerators)
         # Fields are read 8 bytes at a time, so there must be memory after the last one.
         slots, headers = max(layout.slots, 1), layout.nbytes + 16
         varbytes = any(h.type.varbit for h in self.program.headers.values())
-        out.append(f"P4_PACKET({slots}, {max(layout.nexts, 1)}, {slots if varbytes else 0}, {headers});\n")
-        return "\n".join(out)
+        yield Line(f"P4_PACKET({slots}, {max(layout.nexts, 1)}, {slots if varbytes else 0}, {headers});")
 
-    def _cells(self) -> str:
+    def _cells(self) -> list[Declaration]:
         """Return the cells whose changes are reported: see `Program.cells`."""
         rows, size = [], 0
         for header, field in self.program.cells:
@@ -134,39 +134,38 @@ class Generator:
             else:
                 rows.append(f"HEADER_CELL({header.at}, {header.type.nbytes}, {header.is_valid})")
                 size += 2 * header.type.nbytes
-        return (
-            f"enum {{ N_CELLS = {len(rows)}, CHANGES_BYTES = {len(rows)} * sizeof(p4_trace_change) + {size} + 1 }};\n"
-            + filled("static const trace_cell cells[] = {", [*rows, "{.slot = -1}"], "};") + "\n"
-        )
+        changes = f"{len(rows)} * sizeof(p4_trace_change) + {size} + 1"
+        return [
+            Enum({"N_CELLS": len(rows), "CHANGES_BYTES": changes}),
+            array("trace_cell", "cells", rows, Fields({"slot": -1})),
+        ]
 
-    def _constants(self) -> str:
-        """Return the definitions of the constants and cells that the C of the packet path uses."""
-        out = [f"#define {name} {value}" for name, value in self.path.constants.items()]
-        out.append(f"#define HAS_WATCHER {int(self._has_watcher)}")
+    def _constants(self) -> Iterator[Declaration]:
+        """Yield the definitions of the constants and cells that the C of the packet path uses."""
+        for name, value in self.path.constants.items():
+            yield Line(f"#define {name} {value}")
+        yield Line(f"#define HAS_WATCHER {int(self._has_watcher)}")
         for own, each in zip(self.path.states, self.program.objects, strict=False):
-            out.append(f"#define {own}_cells(sw) ((object_{each.label} *)(void *)(sw)->objects[{each.number}])")
-        return "\n".join(out)
+            yield Line(f"#define {own}_cells(sw) ((object_{each.label} *)(void *)(sw)->objects[{each.number}])")
 
     def _emitter(self) -> Emitter:
         return Emitter(traced=self.traced)
 
-    def _intrinsic(self) -> str:
-        out = []
+    def _intrinsic(self) -> Iterator[Declaration]:
         for own, intrinsic in self.path.intrinsic.items():
             place = self.program.intrinsic(intrinsic.name)
             if place is None:
                 if intrinsic.required:
                     raise ProgramError(f"metadata field {intrinsic.name} is required")
-                out.append(f"NO_INTRINSIC({own})")
+                yield Line(f"NO_INTRINSIC({own})")
                 continue
             header, field = place
             kind = "INTRINSIC_SATURATING" if intrinsic.saturates else "INTRINSIC"
-            out.append(f"{kind}({own}, {field.width}, {header.label}.{field.member})")
+            yield Line(f"{kind}({own}, {field.width}, {header.label}.{field.member})")
         if self._has_watcher:
-            out.append(self._set_watched())
-        return "\n".join(out) + "\n"
+            yield self._set_watched()
 
-    def _set_watched(self) -> str:
+    def _set_watched(self) -> Function:
         """Return the function that writes the header of the path's `watcher`; it is valid afterwards."""
         name, nbytes = self.path.watched
         header = self.program.header(name)
@@ -175,11 +174,11 @@ class Generator:
         body: list[Statement] = [
             Do(f"memcpy(p->H + {header.at}, bytes, {header.type.nbytes})"), Do(f"p->valid[{header.is_valid}] = 1"),
         ]  # fmt: skip
-        return cnodes.function("static void set_watched(phv *p, const uint8_t *bytes)", body)
+        return Function("static void set_watched(phv *p, const uint8_t *bytes)", body)
 
     # --- deparser and checksums ---
 
-    def _deparser(self, deparser: ir.Deparser) -> list[str]:
+    def _deparser(self, deparser: ir.Deparser) -> list[Function]:
         """Return a deparser's functions: the length of its output, the output itself, its trace, and its statements."""
         x = Expressions(self.program, Emitter())
         emitted = [x.named(header.name) for header in deparser.order]
@@ -194,13 +193,13 @@ class Generator:
         ]
 
     @staticmethod
-    def _header_bytes(name: str, emitted: Sequence[HeaderRef]) -> str:
+    def _header_bytes(name: str, emitted: Sequence[HeaderRef]) -> Function:
         """Return a function for the length of the headers that would be emitted now."""
         terms = [f"({ref.valid} ? {ref.length()} : 0)" for ref in emitted]
         body: list[Statement] = [Declare("uint32_t n = 0"), *(Do(f"n += {term}") for term in terms), Return("n")]
-        return cnodes.function(f"static uint32_t {name}_bytes(P4_UNUSED const phv *p)", body)
+        return Function(f"static uint32_t {name}_bytes(P4_UNUSED const phv *p)", body)
 
-    def _write_headers(self, name: str, emitted: Sequence[HeaderRef]) -> str:
+    def _write_headers(self, name: str, emitted: Sequence[HeaderRef]) -> Function:
         em = self._emitter()
         for ref in emitted:
             varbit = ref.type.varbit
@@ -215,22 +214,22 @@ class Generator:
                 em.do(f"p4_copy_bits(to, {before}, {ref.base}, {varbit.bit}, bits)")
                 em.do(f"p4_copy_bits(to, {before} + bits, {ref.base}, {varbit.bit + varbit.width}, {after})")
                 em.do(f"to += {ref.length()}")
-        return cnodes.function(f"static void {name}_write(P4_UNUSED const phv *p, P4_UNUSED uint8_t *to)", em.body)
+        return Function(f"static void {name}_write(P4_UNUSED const phv *p, P4_UNUSED uint8_t *to)", em.body)
 
-    def _tell_emitted(self, name: str, emitted: Sequence[HeaderRef]) -> str:
+    def _tell_emitted(self, name: str, emitted: Sequence[HeaderRef]) -> Function:
         em = self._emitter()
         for ref in emitted:
             with em.when(ref.valid):
                 em.note(f"TRACE(P4_TRACE_EMIT, P4_NO_POINT, {ref.slot}, {ref.length()}, NULL, 0)")
-        return cnodes.function(f"static void {name}_tell(P4_UNUSED p4_switch *sw, P4_UNUSED const phv *p)",
+        return Function(f"static void {name}_tell(P4_UNUSED p4_switch *sw, P4_UNUSED const phv *p)",
                                em.body if self.traced else [])
 
-    def _run_deparser(self, deparser: ir.Deparser) -> str:
+    def _run_deparser(self, deparser: ir.Deparser) -> Function:
         code = Statements(self.program, self._emitter(), (), deparser.name)
         body = code.body(deparser.body)
         if code.loops:
             raise ProgramError(f"deparser {deparser.name} jumps back; expected no loop in it")
-        return cnodes.function(f"static void run_{deparser.name}(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", body)
+        return Function(f"static void run_{deparser.name}(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", body)
 
     def _checksum(self, em: Emitter, checksum: ir.Checksum) -> None:
         x = Expressions(self.program, em)
@@ -263,24 +262,24 @@ class Generator:
             em.note(f"PASS({point})")
             em.note(f"TRACE(P4_TRACE_CHECKSUM, {point}, !{wrong}, 0, NULL, 0)")
 
-    def _verify_checksums(self) -> str:
+    def _verify_checksums(self) -> Function:
         em = self._emitter()
         em.do("p->checksum_error = 0")
         for checksum in self.nodes.checksums:
             if checksum.verify:
                 self._checksum(em, checksum)
-        return cnodes.function("static void verify_checksums(P4_UNUSED p4_switch *sw, phv *p)", em.body)
+        return Function("static void verify_checksums(P4_UNUSED p4_switch *sw, phv *p)", em.body)
 
-    def _update_checksums(self) -> str:
+    def _update_checksums(self) -> Function:
         em = self._emitter()
         for checksum in self.nodes.checksums:
             if not checksum.verify:
                 self._checksum(em, checksum)
-        return cnodes.function("static void update_checksums(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", em.body)
+        return Function("static void update_checksums(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", em.body)
 
     # --- field lists ---
 
-    def _copy_field_list(self) -> str:
+    def _copy_field_list(self) -> Function:
         em = self._emitter()
         with em.switch("list") as switch:
             for copied in self.nodes.field_lists:
@@ -289,7 +288,7 @@ class Generator:
                         assert isinstance(ref, ir.FieldRef)
                         self._copy_field(em, ref)
         head = "static void copy_field_list(P4_UNUSED phv *to, P4_UNUSED const phv *from, P4_UNUSED uint32_t list)"
-        return cnodes.function(head, em.body)
+        return Function(head, em.body)
 
     def _copy_field(self, em: Emitter, ref: ir.FieldRef) -> None:
         header = self.program.header(ref.header)
@@ -301,20 +300,20 @@ class Generator:
             to, of = f"to->H + {header.at}", f"from->H + {header.at}"
             em.do(f"p4_copy_bits({to}, {field.bit}, {of}, {field.bit}, {field.width})")
 
-    def _send_digest(self) -> str:
+    def _send_digest(self) -> Function:
         em = self._emitter()
         with em.switch("list") as switch:
             for learnt in self.nodes.learn_lists:
                 with em.case(switch, str(learnt.number)):
                     self._digest(em, learnt.number, learnt.elements)
         head = "static void send_digest(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p, P4_UNUSED uint32_t list)"
-        return cnodes.function(head, em.body)
+        return Function(head, em.body)
 
     def _digest(self, em: Emitter, ident: int, elements: Sequence[ir.Expr]) -> None:
         x = Expressions(self.program, em)
         places = [x.place(element) for element in elements]
         size = sum((place.width + 7) // 8 for place in places)
-        em.declare(f"uint8_t b[{max(size, 1)}] = {{0}}")
+        em.declare(f"uint8_t b[{max(size, 1)}] = {Rows([])}")
         at = 0
         for place in places:
             nbytes = (place.width + 7) // 8
@@ -332,37 +331,35 @@ class Generator:
 
     # --- description ---
 
-    def _program(self) -> str:
+    def _program(self) -> Iterator[Declaration]:
         nodes = self.nodes
-        out = [array("p4_counter_info", "counters", [
-            initialiser({"name": c_string(c.name), "size": 0 if c.table else c.size}) for c in nodes.counters
-        ], "{.name = NULL}")]
-        out.append(array("p4_meter_info", "meters", [
-            initialiser({
+        yield array("p4_counter_info", "counters", [
+            Fields({"name": c_string(c.name), "size": 0 if c.table else c.size}) for c in nodes.counters
+        ], NO_NAME)
+        for m in nodes.meters:
+            if m.rates not in (1, 2):
+                raise ProgramError(f"meter {m.name} has {m.rates} rates; expected 1 or 2")
+        yield array("p4_meter_info", "meters", [
+            Fields({
                 "name": c_string(m.name),
                 "size": 0 if m.table else m.size,
                 "packets": int(m.unit == "packets"),
                 "rates": m.rates,
             })
             for m in nodes.meters
-        ], "{.name = NULL}"))
-        for m in nodes.meters:
-            if m.rates not in (1, 2):
-                raise ProgramError(f"meter {m.name} has {m.rates} rates; expected 1 or 2")
-        out.append(array("p4_bank_info", "banks", registers.banks(self.program), "{.size = 0}"))
-        out.append(array("p4_register_info", "registers", registers.arrays(self.program), "{.name = NULL}"))
+        ], NO_NAME)
+        yield array("p4_bank_info", "banks", registers.banks(self.program), Fields({"size": 0}))
+        yield array("p4_register_info", "registers", registers.arrays(self.program), NO_NAME)
         quoted = {each.name: c_string(each.name) for each in self.program.objects}
-        out.append(array("p4_object_info", "objects", objects.rows(self.program.objects, quoted), "{.name = NULL}"))
+        yield array("p4_object_info", "objects", objects.rows(self.program.objects, quoted), NO_NAME)
         rows = []
         for number, vset in enumerate(nodes.value_sets):
             own_key = (vset.name, vset.width, "P4_TERNARY", None)
             fields, words = self.vset_keys.get(vset.name) or keys.layout([own_key])
             own = numbered("vset_keys_", number, vset.name)
-            out.append(array("p4_key_info", own, keys.description(fields)))
-            rows.append(
-                initialiser({"name": c_string(vset.name), "n_keys": len(fields), "key_words": words, "keys": own})
-            )
-        out.append(array("p4_vset_info", "vsets", rows, "{.name = NULL}"))
+            yield array("p4_key_info", own, keys.description(fields))
+            rows.append(Fields({"name": c_string(vset.name), "n_keys": len(fields), "key_words": words, "keys": own}))
+        yield array("p4_vset_info", "vsets", rows, NO_NAME)
         counts: dict[str, Collection[object]] = {
             "actions": self.control.offered,
             "tables": self.control.tables,
@@ -374,7 +371,7 @@ class Generator:
             "objects": self.program.objects,
             "vsets": nodes.value_sets,
         }
-        described = {
+        yield Variable("const p4_program p4_program_description", Fields({
             "abi": "P4_ABI",
             "packet_size": "sizeof(phv)",
             "fallbacks_size": self.control.fallbacks_bytes + 8,
@@ -385,10 +382,11 @@ class Generator:
             **({"deflect": "deflect"} if self.path.deflects else {}),
             **({"timer": "timer", "state_changed": "state_changed"} if self.path.has_timers else {}),
             **({"queue_changed": "queue_changed"} if self._has_watcher else {}),
-        }
-        items = [f".{name} = {value}" for name, value in described.items()]
-        out.append(filled("const p4_program p4_program_description = {", items, "};"))
-        return "\n".join(out) + "\n"
+        }))
+
+
+def _included(*files: str) -> list[Line]:
+    return [Line(f"#include {file}") for file in files]
 
 
 @dataclass(frozen=True)

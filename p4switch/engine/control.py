@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from p4switch import ir
 from p4switch.compiler import types
 from p4switch.engine import calc, cnodes, keys
-from p4switch.engine.cnodes import array, initialiser, literal_array
+from p4switch.engine.cnodes import Fields, Rows, array
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Parameter
 from p4switch.engine.program import Program, c_string, labels
@@ -20,6 +20,9 @@ _KINDS = {
     "exact": "P4_EXACT", "lpm": "P4_LPM", "ternary": "P4_TERNARY", "range": "P4_RANGE", "optional": "P4_OPTIONAL",
     "valid": "P4_VALID",
 }
+
+NO_NAME = Fields({"name": "NULL"})
+"""Last element of arrays of descriptions."""
 
 
 @dataclass
@@ -163,20 +166,19 @@ class Control:
         """Return the C name of something that belongs to an action profile."""
         return f"{what}_{self.profile_labels[number]}"
 
-    def actions_text(self) -> str:
-        """Return structs of arguments and a function for every action.
+    def action_functions(self) -> Iterator[cnodes.Declaration]:
+        """Yield structs of arguments and a function for every action.
 
         Statements outside of actions become functions, too, because compilers generate better code for them than for
         the same statements inside the pipeline's function (8% fewer instructions for a contribution to a sum).
         Functions with the same statements are shared.
         """
-        out = []
         written: dict[str, str] = {}
         for number, action in enumerate(self.actions):
             args, parameters = self.named("args", number), self.parameters[number]
             if parameters:
                 members = [c_member(p.width, p.member) for p in parameters]
-                out.append(f"P4_ARGS({args}, {self.args_bytes(number)}, {' '.join(members)});")
+                yield cnodes.Line(f"P4_ARGS({args}, {self.args_bytes(number)}, {' '.join(members)});")
             if action.body.is_end:
                 self.empty.add(number)
                 continue
@@ -188,48 +190,47 @@ class Control:
             if code.exits:
                 self.exits.add(number)
             a = f", const {args} *a" if parameters else ""
-            text = cnodes.function(f"(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p{a})", body)
+            taken = f"(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p{a})"
+            text = cnodes.source([cnodes.Function(taken, body)])
             name = self.functions[number] = written.setdefault(text, self.named("action", number))
             if name == self.named("action", number):
-                out.append(f"P4_INLINE void {name}{text}")
-        return "\n".join(out)
+                yield cnodes.Function(f"P4_INLINE void {name}{taken}", body)
 
     # --- selectors ---
 
-    def selectors_text(self) -> str:
-        return "\n".join(
-            calc.function(self.program, self.profile_named("select", i),
-                          ir.Calculation(profile.name, profile.algorithm, profile.inputs))
-            for i, profile in enumerate(self.program.nodes.profiles) if profile.algorithm
-        )
+    def selectors(self) -> Iterator[cnodes.Function]:
+        for i, profile in enumerate(self.program.nodes.profiles):
+            if profile.algorithm:
+                calculation = ir.Calculation(profile.name, profile.algorithm, profile.inputs)
+                yield from calc.function(self.program, self.profile_named("select", i), calculation)
 
     # --- descriptions ---
 
-    def description(self) -> str:
-        """Return constant tables for the control plane."""
-        out, rows = [], []
+    def description(self) -> Iterator[cnodes.Declaration]:
+        """Yield constant tables for the control plane."""
+        rows = []
         for number in self.offered:
             action, args = self.actions[number], self.named("args", number)
             params = [
-                initialiser({
+                Fields({
                     "name": c_string(parameter.name),
                     "width": parameter.width,
                     "offset": f"offsetof({args}, {parameter.member})",
                 })
                 for parameter in self.parameters[number]
             ]
-            rows.append(initialiser({
+            rows.append(Fields({
                 "name": c_string(action.name),
                 "id": action.number,
                 "n_params": len(params),
                 "size": self.args_bytes(number),
-                "params": literal_array("p4_param_info", params) if params else "NULL",
+                "params": Rows(params, "p4_param_info") if params else "NULL",
             }))
-        out.append(array("p4_action_info", "actions", rows, "{.name = NULL}"))
-        out += [self._table_parts(table) for table in self.tables]
-        out.append(array("p4_table_info", "tables", [self._table_row(t) for t in self.tables], "{.name = NULL}"))
-        out.append(self._profiles_text())
-        return "\n".join(out)
+        yield array("p4_action_info", "actions", rows, NO_NAME)
+        for table in self.tables:
+            yield from self._table_parts(table)
+        yield array("p4_table_info", "tables", [self._table_row(t) for t in self.tables], NO_NAME)
+        yield self._profiles()
 
     def _args(self, call: ir.ActionCall) -> bytes:
         """Return action data in the form in which the control plane would supply it."""
@@ -238,10 +239,9 @@ class Control:
             value.to_bytes((width + 7) // 8, "big") for value, width in zip(call.args, widths, strict=True)
         )
 
-    def _table_parts(self, table: Table) -> str:
-        out = []
+    def _table_parts(self, table: Table) -> Iterator[cnodes.Declaration]:
         if table.fields:
-            out.append(array("p4_key_info", table.named("keys"), keys.description(table.fields)))
+            yield array("p4_key_info", table.named("keys"), keys.description(table.fields))
         if table.declared.entries:
             # In the JSON the lowest number is the highest priority; everywhere else it is the other way round. The last
             # of the program's entries has priority 1, as a controller sees it. Negative numbers are negated priorities
@@ -249,21 +249,20 @@ class Control:
             lowest = max(entry.priority for entry in table.declared.entries)
             top = 0 if lowest < 0 else lowest + 1
             rows = [self._own_entry(table, entry, top - entry.priority) for entry in table.declared.entries]
-            out.append(array("p4_entry_info", table.named("entries"), rows))
+            yield array("p4_entry_info", table.named("entries"), rows)
         if table.declared.direct:
             cells = [self._cells(table, name) for name in table.declared.direct]
-            out.append(array("p4_cells_info", table.named("cells"), cells))
-        return "\n".join(out)
+            yield array("p4_cells_info", table.named("cells"), cells)
 
-    def _cells(self, table: Table, name: str) -> str:
+    def _cells(self, table: Table, name: str) -> Fields:
         """Return the initialiser of an object with a cell for each entry of a table and one for the default entry."""
         register = self.program.registers.get(name)
         cells = self.program.object(name) if register is None else register
         if cells.size <= table.declared.room:
             raise ProgramError(f"{name} has {cells.size} cells, too few for the entries of table {table.name}")
-        return initialiser({"in_register": int(register is not None), "number": cells.number})
+        return Fields({"in_register": int(register is not None), "number": cells.number})
 
-    def _own_entry(self, table: Table, entry: ir.Entry, priority: int) -> str:
+    def _own_entry(self, table: Table, entry: ir.Entry, priority: int) -> Fields:
         values, masks, prefixes = b"", b"", []
         for key, f in zip(entry.keys, table.fields, strict=True):
             ones = (1 << f.width) - 1
@@ -274,23 +273,24 @@ class Control:
             masks += (ones if prefix else mask).to_bytes(f.nbytes, "big")
             prefixes.append(mask.bit_count() if prefix else -1)
         args = self._args(entry.call)
-        return initialiser({
+        return Fields({
             "values": keys.byte_array(values),
             "masks": keys.byte_array(masks),
-            "prefixes": literal_array("int32_t", [str(prefix) for prefix in prefixes] or ["0"]),
+            "prefixes": Rows(prefixes, "int32_t"),
             "args": keys.byte_array(args),
             "priority": priority,
             "action": self.offered[self.numbers[entry.call.action]],
         })
 
-    def _table_row(self, table: Table) -> str:
+    def _table_row(self, table: Table) -> Fields:
         own = table.declared
         entries = len(own.entries or ())
-        default, data = "P4_NO_ACTION", "NULL"
+        default: object = "P4_NO_ACTION"
+        data: object = "NULL"
         if own.default is not None:
-            default = str(self.offered[self.numbers[own.default.action]])
+            default = self.offered[self.numbers[own.default.action]]
             data = keys.byte_array(self._args(own.default))
-        return initialiser({
+        return Fields({
             "name": c_string(own.name),
             "kind": table.kind,
             "key_words": table.words,
@@ -309,7 +309,7 @@ class Control:
             "stride": table.stride,
             "fallback_offset": table.fallback_offset,
             "keys": table.named("keys") if table.fields else "NULL",
-            "actions": literal_array("uint32_t", [str(self.offered[a]) for a in table.actions] or ["0"]),
+            "actions": Rows([self.offered[a] for a in table.actions], "uint32_t"),
             "entries": table.named("entries") if entries else "NULL",
             "default_action": default,
             "default_args": data,
@@ -319,21 +319,19 @@ class Control:
         """Return the actions of all tables that use the profile."""
         return sorted({a for table in self.tables if table.profile == number for a in table.actions})
 
-    def _profiles_text(self) -> str:
-        out, rows = [], []
+    def _profiles(self) -> cnodes.Declaration:
+        rows = []
         for i, profile in enumerate(self.program.nodes.profiles):
             actions = self.profile_actions(i)
-            numbers = [str(self.offered[a]) for a in actions] or ["0"]
-            rows.append(initialiser({
+            rows.append(Fields({
                 "name": c_string(profile.name),
                 "with_selector": int(bool(profile.algorithm)),
                 "n_actions": len(actions),
-                "actions": literal_array("uint32_t", numbers),
+                "actions": Rows([self.offered[a] for a in actions], "uint32_t"),
                 "stride": _stride(8 + self._data_bytes(actions)),
                 "max_size": profile.size,
             }))
-        out.append(array("p4_profile_info", "profiles", rows, "{.name = NULL}"))
-        return "\n".join(out)
+        return array("p4_profile_info", "profiles", rows, NO_NAME)
 
 
 def _is_statement(table: ir.Table) -> bool:

@@ -14,6 +14,7 @@ from p4switch.engine.cnodes import (
     If,
     Label,
     Return,
+    Rows,
     Statement,
     Switch,
     commented,
@@ -127,8 +128,8 @@ class Emitter:
     def limbs(self, count: int, number: int) -> C:
         """Declare a constant of `count` limbs."""
         name = self.name()
-        words = ", ".join(f"0x{number >> 64 * i & (1 << 64) - 1:x}ull" for i in range(count))
-        self.declare(f"static const uint64_t {name}[{count}] = {{{words}}}")
+        words = Rows([f"0x{number >> 64 * i & (1 << 64) - 1:x}ull" for i in range(count)])
+        self.declare(f"static const uint64_t {name}[{count}] = {words}")
         return Text(name)
 
     def array(self, limbs: int) -> C:

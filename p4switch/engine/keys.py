@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from p4switch.compiler.types import Bits
 from p4switch.engine import cexpr
 from p4switch.engine.cexpr import C, Text
-from p4switch.engine.cnodes import initialiser
+from p4switch.engine.cnodes import Fields, Rows
 from p4switch.engine.emit import Emitter
 from p4switch.engine.program import c_string
 from p4switch.engine.value import Value, convert, low_rep, wrapped
@@ -77,7 +77,7 @@ def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[V
                 code = cexpr.chosen(condition, code, "0", "uint64_t")
             parts[field.word + i].append(cexpr.shifted("<<", code, field.shift))
     name = em.name("key")
-    em.declare(f"const uint64_t {name}[{max(words, 1)}] = {{{', '.join(_joined(p) for p in parts)}}}")
+    em.declare(f"const uint64_t {name}[{max(words, 1)}] = {Rows([_joined(p) for p in parts])}")
     return name
 
 
@@ -85,10 +85,10 @@ def _joined(parts: Sequence[C]) -> str:
     return functools.reduce(lambda a, b: cexpr.binary("|", a, b), parts).bare if parts else "0"
 
 
-def description(fields: Sequence[KeyField]) -> list[str]:
+def description(fields: Sequence[KeyField]) -> list[Fields]:
     """Return the initialisers of p4_key_info."""
     return [
-        initialiser({
+        Fields({
             "name": c_string(f.name),
             "width": f.width,
             "kind": f.kind,
@@ -100,6 +100,6 @@ def description(fields: Sequence[KeyField]) -> list[str]:
     ]
 
 
-def byte_array(data: bytes) -> str:
+def byte_array(data: bytes) -> Rows:
     """Return a C expression that points to constant bytes."""
-    return f"(const uint8_t[]){{{', '.join(map(str, data)) or '0'}}}"
+    return Rows(data, "uint8_t")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from p4switch.engine.cnodes import initialiser
+from p4switch.engine.cnodes import Fields, Struct
 from p4switch.engine.value import c_member, storage_bytes
 
 if TYPE_CHECKING:
@@ -28,18 +28,17 @@ class Object:
         return f"((object_{self.label} *)(void *)sw->objects[{self.number}])[{index}]"
 
 
-def types(objects: Sequence[Object]) -> str:
+def types(objects: Sequence[Object]) -> list[Struct]:
     """Return the structs of the objects' cells."""
-    return "\n".join(
-        f"typedef struct {{ {' '.join(c_member(width, name) for name, width in each.kind.cell)} }} object_{each.label};"
-        for each in objects
-    )
+    return [
+        Struct(f"object_{each.label}", [c_member(width, name) for name, width in each.kind.cell]) for each in objects
+    ]
 
 
-def rows(objects: Sequence[Object], quoted: Mapping[str, str]) -> list[str]:
+def rows(objects: Sequence[Object], quoted: Mapping[str, str]) -> list[Fields]:
     """Return the initialisers of `p4_object_info`; `quoted` has names as C strings."""
     return [
-        initialiser({"name": quoted[each.name], "size": each.size, "stride": f"sizeof(object_{each.label})"})
+        Fields({"name": quoted[each.name], "size": each.size, "stride": f"sizeof(object_{each.label})"})
         for each in objects
     ]
 

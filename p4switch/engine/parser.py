@@ -188,21 +188,20 @@ class ParserGenerator:
         names = [state.name for state in parser.states]
         self.labels = {name: f"state_{label}" for name, label in zip(names, labels(names), strict=True)}
 
-    def text(self) -> str:
+    def declarations(self) -> list[cnodes.Declaration]:
         name, front = self.parser.name, self.front
         if front is None:
             self._body("wire_len")
-            return cnodes.function(f"static void run_{name}(P4_UNUSED p4_switch *sw, phv *p)", self.em.body)
+            return [cnodes.Function(f"static void run_{name}(P4_UNUSED p4_switch *sw, phv *p)", self.em.body)]
         self.em.declare(f"const uint32_t front_len = {0 if front.taking else front.size}")
         self._body("wire_len + front_len")
-        place = [cnodes.Return(front.place)]
-        return "\n".join((
-            f"enum {{ {name}_front_bytes = {front.size}, {name}_front_read = {front.read} }};",
-            cnodes.function(f"P4_INLINE uint8_t *{name}_front(P4_UNUSED phv *p, P4_UNUSED uint8_t *spare)", place),
-            cnodes.function(
-                f"static void run_{name}(P4_UNUSED p4_switch *sw, phv *p, P4_UNUSED const uint8_t *front)", self.em.body
-            ),
-        ))  # fmt: skip
+        place = f"P4_INLINE uint8_t *{name}_front(P4_UNUSED phv *p, P4_UNUSED uint8_t *spare)"
+        run = f"static void run_{name}(P4_UNUSED p4_switch *sw, phv *p, P4_UNUSED const uint8_t *front)"
+        return [
+            cnodes.Enum({f"{name}_front_bytes": front.size, f"{name}_front_read": front.read}),
+            cnodes.Function(place, [cnodes.Return(front.place)]),
+            cnodes.Function(run, self.em.body),
+        ]
 
     def _body(self, length: str) -> None:
         em = self.em
@@ -282,7 +281,7 @@ class ParserGenerator:
         em = self.em
         pieces, widths, values = self._key(select.keys)
         if em.traced:
-            em.declare(f"const uint64_t key[] = {{{', '.join(pieces)}}}")
+            em.declare(f"const uint64_t key[] = {cnodes.Rows(pieces)}")
         cases = [(case, target, span) for (case, target), span in zip(select.cases, select.spans, strict=True)]
         _, *otherwise = cases.pop() if cases and cases[-1][0] == [] else ([], None, None)
         exact = [

@@ -6,7 +6,7 @@ import networkx as nx
 
 from p4switch import ir
 from p4switch.engine import cnodes, flow, keys
-from p4switch.engine.cnodes import Case, Statement, initialiser
+from p4switch.engine.cnodes import Case, Statement
 from p4switch.engine.control import Control, Table
 from p4switch.engine.emit import Emitter
 from p4switch.engine.program import numbered
@@ -39,7 +39,7 @@ class PipelineGenerator:
         reachable = {start, *nx.descendants(graph, start)}
         return [node for node in nx.topological_sort(graph) if node in reachable]
 
-    def function(self) -> str:
+    def function(self) -> cnodes.Function:
         """Return the definition of `static void run_<name>(p4_switch *sw, phv *p)`."""
         order = self._order()
         self.nodes: dict[str, flow.Node] = {}
@@ -60,7 +60,7 @@ class PipelineGenerator:
                     self._table(node, self.control.table_of[block.name], block.end)
         self.control.loops |= bool(self.looping)
         body = flow.statements(self.nodes, order[0].name if order else None, self._label)
-        return cnodes.function(f"static void run_{self.pipeline.name}(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", body)
+        return cnodes.Function(f"static void run_{self.pipeline.name}(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", body)
 
     def _label(self, name: str) -> str:
         if name in self.names:
@@ -109,8 +109,8 @@ class PipelineGenerator:
         number, members = self.control.numbers[call.action], {}
         for value, parameter in zip(call.args, self.control.parameters[number], strict=True):
             limbs = [f"0x{value >> 64 * i & (1 << 64) - 1:x}ull" for i in range((parameter.width + 63) // 64)]
-            members[parameter.member] = limbs[0] if parameter.width <= 64 else "{" + ", ".join(limbs) + "}"
-        return f"&(const {self.control.named('args', number)}){initialiser(members)}"
+            members[parameter.member] = limbs[0] if parameter.width <= 64 else cnodes.Rows(limbs)
+        return f"&(const {self.control.named('args', number)}){cnodes.Fields(members)}"
 
     def _constant_call(self, node: flow.Node, table: Table, apply: ir.Apply) -> bool:
         """Generate a table without key and with a fixed default entry as a call; return whether the table is one."""

@@ -1,31 +1,30 @@
 """C types and descriptions of register arrays and their banks (`p4switch.engine.program`)."""
 
-from p4switch.engine.cnodes import initialiser
+from collections.abc import Iterator
+
+from p4switch.engine.cnodes import Fields, Struct
 from p4switch.engine.keys import byte_array
 from p4switch.engine.program import Program, c_string
 from p4switch.engine.value import c_member, storage_bytes
 
 
-def types(program: Program) -> str:
-    """Return the rows of the banks, with wide cells first, so that there are no gaps between them."""
-    out = []
+def types(program: Program) -> Iterator[Struct]:
+    """Yield the rows of the banks, with wide cells first, so that there are no gaps between them."""
     for bank in range(len(program.banks)):
         inside = [r for r in program.registers.values() if r.bank == bank]
         inside.sort(key=lambda r: min(storage_bytes(r.width), 8), reverse=True)
-        members = "\n".join(f"    {c_member(r.width, r.member)}" for r in inside)
-        out.append(f"typedef struct {{\n{members}\n}} bank{bank};\n")
-    return "\n".join(out)
+        yield Struct(f"bank{bank}", [c_member(r.width, r.member) for r in inside])
 
 
-def banks(program: Program) -> list[str]:
+def banks(program: Program) -> list[Fields]:
     """Return initialisers of `p4_bank_info`."""
-    return [initialiser({"size": size, "stride": f"sizeof(bank{bank})"}) for bank, size in enumerate(program.banks)]
+    return [Fields({"size": size, "stride": f"sizeof(bank{bank})"}) for bank, size in enumerate(program.banks)]
 
 
-def arrays(program: Program) -> list[str]:
+def arrays(program: Program) -> list[Fields]:
     """Return initialisers of `p4_register_info`."""
     return [
-        initialiser({
+        Fields({
             "name": c_string(r.name),
             "size": r.size,
             "width": r.width,

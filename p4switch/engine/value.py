@@ -103,6 +103,8 @@ class Value(ABC):
 
     def condition(self, em: Emitter) -> C:
         """Return whether the value is not 0."""
+        if self.constant is not None:
+            return cexpr.literal(int(self.constant != 0), "int")
         code, rep = self.exact(em), self.rep
         if rep.limbs:
             return cexpr.call("p4_big_nonzero", "int", code, rep.limbs)
@@ -189,7 +191,10 @@ class Masked(Value):
         return self._masked(em, self.value.lowest(em, width), self.rep)
 
     def lowest(self, em: Emitter, width: int) -> C:
-        code, ones = self.value.lowest(em, width), (1 << width) - 1
+        ones = (1 << width) - 1
+        if self.high < ones:
+            return super().lowest(em, width)
+        code = self.value.lowest(em, width)
         return code if self.high & ones == ones else self._masked(em, code, low_rep(width))
 
     def _masked(self, em: Emitter, code: C, rep: Rep) -> C:

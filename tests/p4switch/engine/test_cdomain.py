@@ -130,7 +130,7 @@ def function(name: str, expr: ir.Expr) -> str:
     em.do(f"memcpy(out, {whole}, {8 * _OUT_LIMBS})")
     bits, to = width(expr.type), f"out[{_OUT_LIMBS}]"
     Native(bits, False, to if bits <= 64 else f"(out + {_OUT_LIMBS})").store(em, value.lowest(em, bits))
-    return cnodes.function(f"void {name}(const uint64_t *in, uint64_t *out)", em.body)
+    return cnodes.source([cnodes.Function(f"void {name}(const uint64_t *in, uint64_t *out)", em.body)])
 
 
 def check(exprs: Sequence[ir.Expr], rng: random.Random, times: int) -> None:

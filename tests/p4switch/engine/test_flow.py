@@ -6,7 +6,7 @@ from pathlib import Path
 
 from p4switch import native
 from p4switch.engine import flow
-from p4switch.engine.cnodes import Do, function
+from p4switch.engine.cnodes import Do, Function, source
 
 _GRAPHS = 200
 _STEPS = 40
@@ -75,7 +75,7 @@ def test_text_goes_where_the_graph_goes(tmp_path: Path) -> None:
     text = [f"#define STEPS {_STEPS}\n", _HEAD]
     for i, nodes in enumerate(graphs):
         body = flow.statements(nodes, "n0", lambda name: f"label_{name}")
-        text.append(function(f"static void graph_{i}(void)", body))
+        text.append(source([Function(f"static void graph_{i}(void)", body)]))
     text.append("int main(void)\n{\n")
     for i in range(_GRAPHS):
         text += [f"    state = {i}u + seed; steps = 0;\n    if (!setjmp(enough)) graph_{i}();\n    puts(\"\");\n"
@@ -95,6 +95,6 @@ def test_a_chain_is_no_deeper_than_compilers_allow() -> None:
         name: flow.Node([Do(f"seen({i})")], names[i + 1] if i + 1 < len(names) else None, condition="draw(2)", yes=None)
         for i, name in enumerate(names)
     }
-    text = function("void chain(void)", flow.statements(nodes, "n0", lambda name: name))
+    text = source([Function("void chain(void)", flow.statements(nodes, "n0", lambda name: name))])
     assert max(len(line) - len(line.lstrip()) for line in text.splitlines()) < 4 * 64
     assert text.count("seen(") == 400
