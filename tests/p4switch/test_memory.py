@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.errors import out_of_memory
 from p4switch import engine, memory
 from p4switch.compiler import compile_program
 
@@ -61,8 +62,8 @@ mapped_bytes = int(open("/proc/self/statm").read().split()[0]) * resource.getpag
 resource.setrlimit(resource.RLIMIT_AS, (mapped_bytes, resource.RLIM_INFINITY))
 try:
     switch_of(sys.argv[1])
-except MemoryError:
-    print("no memory")
+except OSError as error:
+    print(error)
 """
 
 
@@ -87,4 +88,4 @@ def test_a_process_without_compiler_has_no_reserve(tmp_path: Path) -> None:
 
 def test_a_pipeline_that_cannot_be_mapped_is_a_lack_of_memory() -> None:
     library = engine.build(compile_program("p4src/accurate.p4").program)
-    assert output(PIPELINE, str(library)) == "no memory"
+    assert "out of memory" in str(out_of_memory(OSError(output(PIPELINE, str(library)))))

@@ -877,9 +877,8 @@ static int switch_init(switch_object *self, PyObject *args, PyObject *kwargs)
         /* Libraries stay loaded: packets of their pools may outlive a switch. */
         void *library = dlopen(PyBytes_AS_STRING(path), RTLD_NOW | RTLD_LOCAL);
         const p4_program *program = library ? dlsym(library, P4_PROGRAM_SYMBOL) : NULL;
-        const char *reason = library ? NULL : dlerror(); /* it has no numbers for its reasons */
-        if (reason && (strstr(reason, "failed to map") || strstr(reason, "annot allocate memory")))
-            PyErr_NoMemory();
+        if (!library)
+            PyErr_SetString(PyExc_OSError, dlerror()); /* names the file; where memory is short, only its text says so */
         else if (!program)
             PyErr_Format(PyExc_ValueError, "%s is not a compiled pipeline", PyBytes_AS_STRING(path));
         else if (program->abi != P4_ABI)
