@@ -95,6 +95,10 @@ class SwitchView:
         """Return the bytes that a port's link charges beyond a frame's own; may be negative."""
         return self.frame_overhead_bytes + self.port_extra_bytes.get(port, 0)
 
+    def overhead_word(self, port: int) -> int:
+        """Return `overhead_bytes` as a parameter of 32 bits, in two's complement."""
+        return self.overhead_bytes(port) & 0xFFFF_FFFF
+
     def link_bytes(self, frame_bytes: int, port: int) -> int:
         """Return the bytes that a port's link charges for a frame of `frame_bytes`, Ethernet to ICRC."""
         return framing.link_bytes(frame_bytes, self.overhead_bytes(port))

@@ -45,7 +45,7 @@ class ExpressPassParameters(ProgramParameters):
             byte_ticks = round(credit_ticks / credit_bytes)  # the burst is computed from this rounded time
             limit = {
                 "byte_ticks": byte_ticks,
-                "overhead_bytes": switch.overhead_bytes(port) & 0xFFFF_FFFF,
+                "overhead_bytes": switch.overhead_word(port),
                 "ahead_ticks": round(byte_ticks * credit_bytes * (self.burst_credits - 1)),
             }
             entries.append(TableEntry("credit_limit", {"port": Exact(port)}, Action("limit", limit)))

@@ -37,7 +37,7 @@ def telemetry_entries(switch: SwitchView) -> list[Entry]:
             "link_rate_code": link_rate_code(rate_bps),
             "link_id": links.get(port, 0),
             "tick_ns_q8": tick_ns_q8(switch),
-            "frame_overhead_bytes": switch.overhead_bytes(port) & 0xFFFFFFFF,
+            "frame_overhead_bytes": switch.overhead_word(port),
         }
         entries.append(TableEntry("port_telemetry", {"port": Exact(port)}, Action("telemetry", params)))
     return entries

@@ -71,7 +71,7 @@ class RcpParameters(ProgramParameters):
                 "alpha": round(self.alpha * (1 << 16)),
                 "beta_per_rtt": round(self.beta * _WORD / rtt_ticks),
                 "priority": self.data_priority,
-                "overhead_bytes": switch.overhead_bytes(port) & (_WORD - 1),
+                "overhead_bytes": switch.overhead_word(port),
             }
             for name in ("capacity_kbps", "capacity", "bdp_bytes", "beta_per_rtt"):
                 if link[name] >= _WORD:

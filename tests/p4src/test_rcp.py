@@ -8,9 +8,10 @@ from math import exp, log, log1p
 import pytest
 
 from control_plane import programs
+from control_plane.programs.entries import TableEntry
 from host_agents.cc.rcp import RATE
 from p4switch.errors import UserError
-from tests.p4src.conftest import VIEW, MakeRig
+from tests.p4src.conftest import VIEW, MakeRig, params_of
 from tests.p4src.packets import BTH, NOT_ECT, Flow
 from tests.p4src.queues import OUT, QUEUE_VIEW, QueueRig
 from tests.p4src.rigs import Rig, Sent, TnaRig
@@ -200,3 +201,15 @@ def test_a_chip_with_several_pipes_is_refused() -> None:
     view = replace(TnaRig.device_view(VIEW), program_pipes=(0, 1))
     with pytest.raises(UserError, match="rcp: bytes are counted in each pipe by itself; expected a switch of one pipe"):
         list(programs.parameters("rcp", {}).entries(view))
+@pytest.mark.parametrize(
+    ("program", "parameter"),
+    [("rcp", "overhead_bytes"), ("expresspass", "overhead_bytes"), ("int", "frame_overhead_bytes")],
+)
+def test_a_link_that_charges_less_than_a_frame_has_its_overhead_in_twos_complement(
+    program: str, parameter: str
+) -> None:
+    view = replace(VIEW, frame_overhead_bytes=-46, port_extra_bytes={2: 50})
+    entries = programs.parameters(program, {}).entries(view)
+    params = [params_of(entry) for entry in entries if isinstance(entry, TableEntry)]
+    words = [of_port[parameter] for of_port in params if parameter in of_port]
+    assert words == [2**32 - 46, 4, *[2**32 - 46] * 6]
