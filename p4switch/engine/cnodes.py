@@ -12,6 +12,7 @@ _COMMENT_CHARS = 100
 _DEEPEST_INDENT = 16  # blocks that are nested deeper are not indented any further
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][(){} ]')  # strings, parentheses and spaces
+_CHARACTER = re.compile(r"\\[0-7]{3}|\\?.")  # of a string
 
 
 @dataclass(frozen=True)
@@ -332,23 +333,27 @@ def _folded(code: str, indent: str, further: str = "") -> Iterator[str]:
     """Yield the lines of a piece of code, broken inside of as few parentheses as possible and best after a comma."""
     further = further or f"{indent}    "
     while len(indent) + len(code) > _COLUMNS:
-        room = _COLUMNS - len(indent)
-        spaces = [(at, depth) for at, depth in _spaces(code) if at >= room / 2]
-        fitting = [(depth, code[at - 1] not in ",;", -at) for at, depth in spaces if at <= room]
-        if not spaces:
+        room = _COLUMNS - len(indent) - 1
+        breaks = [(quote, at < room / 2, depth, code[at - 1] not in ",;", -at) for quote, depth, at in _breaks(code)]
+        fitting = [found for found in breaks if -found[-1] <= room]
+        if not fitting:
             break
-        at = -min(fitting)[2] if fitting else spaces[0][0]
-        yield indent + code[:at]
-        indent, code = further, code[at + 1:]
+        quote, *_, at = min(fitting)
+        yield indent + code[:-at] + quote
+        indent, code = further, quote + code[-at:].lstrip(" " if not quote else "")
     yield indent + code
 
 
-def _spaces(code: str) -> Iterator[tuple[int, int]]:
-    """Yield the positions of spaces outside of strings, and how many parentheses they are in."""
+def _breaks(code: str) -> Iterator[tuple[str, int, int]]:
+    """Yield where code may be broken: the quotes needed, the parentheses that are open, and the position."""
     depth = 0
     for token in _TOKEN.finditer(code):
         if token[0] == " ":
-            yield token.start(), depth
+            yield "", depth, token.start()
+        elif token[0].startswith('"'):
+            for character in _CHARACTER.finditer(token[0], 1, len(token[0]) - 1):
+                if character.start() > 1:
+                    yield '"', depth, token.start() + character.start()
         else:
             depth += (token[0] in "([{") - (token[0] in ")]}")
 

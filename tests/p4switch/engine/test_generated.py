@@ -89,6 +89,13 @@ def test_long_code_is_broken_outside_of_strings_and_in_few_parentheses() -> None
     assert f'"{words}"' in lines[-1]
 
 
+def test_strings_that_are_longer_than_a_line_become_several() -> None:
+    text = "plain \\001\\002 " * 20
+    printed = cnodes.source([cnodes.Function("void f(void)", [cnodes.Do(f'call("{text}")')])])
+    assert max(map(len, printed.splitlines())) <= 120
+    assert re.sub(r'"\s+"', "", printed).count(text) == 1
+
+
 def test_what_the_engine_refuses_in_a_p4_program_is_not_said_of_a_json(tmp_path: Path) -> None:
     path = tmp_path / "program.p4"
     fields, keys = ("".join(text.format(i) for i in range(34)) for text in ("bit<2048> x{};", "hdr.h.x{}: exact;"))
