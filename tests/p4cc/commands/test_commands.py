@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,19 @@ from click.shell_completion import ShellComplete
 
 from harness.measure.tracing import explain, hops
 from harness.plan import scenario
+from p4cc import commands
 from p4cc.cli import cli, main
 from p4cc.commands import doctor
+
+WAVE = """
+import click
+
+@click.command()
+@click.option("--times", default=1)
+def command(times):
+    '''Greet the world.'''
+    click.echo(" ".join(["hello"] * times))
+"""
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -20,6 +32,17 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
         main(arguments)
     out, err = capsys.readouterr()
     return int(ended.value.code or 0), out, err
+
+
+def test_a_new_file_is_a_new_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "wave.py").write_text(WAVE)
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "p4cc.commands.wave", raising=False)
+    assert call(capsys, "wave", "--times", "2") == (0, "hello hello\n", "")
+    assert "Greet the world." in call(capsys, "--help")[1]
+    assert call(capsys, "wav") == (2, "", "p4cc: error: no command 'wav'; did you mean 'wave'?\n")
 
 
 def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
