@@ -25,6 +25,15 @@ def packet_gbps(duration_ns: float, packet_bytes: int = 1058) -> float:
     return packet_bytes * 8 / duration_ns
 
 
+def slope_gbps(duration_ns: float, samples: int) -> float:
+    """Return half the width of the interval in which the slope of counts of whole packets lies.
+
+    A count is late by up to a packet, uniformly, so the variance of a line's slope through `samples` of them
+    is the square of a packet's rate divided by their number.
+    """
+    return _DEVIATIONS * packet_gbps(duration_ns) / float(np.sqrt(samples))
+
+
 def share(probability: float, draws: int) -> float:
     """Return half the width of the interval in which the share of draws with this probability lies."""
     return _DEVIATIONS * float(np.sqrt(probability * (1 - probability) / draws))

@@ -11,6 +11,7 @@ import pytest
 
 from harness.measure.results import Result
 from papers.max_min import max_min
+from tests.margins import QUOTIENT
 from tests.mininet.conftest import Both
 from tests.mininet.margins import expected
 from tests.mininet.networks import needs_bmv2, needs_mininet, run_on
@@ -105,7 +106,7 @@ def expect_max_min(result: Result) -> None:
     limits = result.rates.pivot(index="time_ns", columns="qp", values="rate_limit_bps").rename(columns=names.to_dict())
     settled = limits.loc[END_NS - 60_000 : END_NS - 20_000, list(PATHS)]
     for flow, rate in zip(PATHS, ideal, strict=True):
-        assert settled[flow].to_numpy(float) == pytest.approx(rate, rel=0.01), flow
+        assert settled[flow].to_numpy(float) == pytest.approx(rate, rel=2 * QUOTIENT), flow
 
 
 def test_an_attacked_incast_is_the_same_in_both_worlds(both: Both, tmp_path: Path) -> None:
