@@ -128,7 +128,7 @@ def test_flows_are_the_same_in_both_forms_of_a_program(chip: str, protocol: tupl
 
 
 def test_credits_of_expresspass_are_the_same_in_both_forms() -> None:
-    """Credits of one size keep within their limit, whether it is a register or a meter."""
+    """A receiver's own link paces its credits, so neither the register's limit nor the meter's is reached."""
     plain = one(*STAR, "--cc", "expresspass")
     chips = one(*STAR, "--cc", "expresspass", "--set", "switch.architecture=tna")
     pd.testing.assert_frame_equal(chips.flows, plain.flows)
