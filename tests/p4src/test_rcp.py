@@ -201,6 +201,8 @@ def test_a_chip_with_several_pipes_is_refused() -> None:
     view = replace(TnaRig.device_view(VIEW), program_pipes=(0, 1))
     with pytest.raises(UserError, match="rcp: bytes are counted in each pipe by itself; expected a switch of one pipe"):
         list(programs.parameters("rcp", {}).entries(view))
+
+
 @pytest.mark.parametrize(
     ("program", "parameter"),
     [("rcp", "overhead_bytes"), ("expresspass", "overhead_bytes"), ("int", "frame_overhead_bytes")],
