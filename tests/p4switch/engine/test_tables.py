@@ -349,3 +349,23 @@ def test_a_key_stays_what_it_was_when_another_argument_changes_its_list() -> Non
     switch.table_add(TABLE, key, Emptying(), target(7))  # type: ignore[arg-type]
     assert (key, len(others)) == ([], 100)
     assert result(switch, {"e": 0x0A0B0C0D0E0F}) == 7
+
+
+@pytest.mark.parametrize("width", [24, 72, 136])
+@pytest.mark.parametrize("kind", ["exact", "ternary"])
+def test_keys_are_the_bits_of_negative_numbers(kind: str, width: int) -> None:
+    b = ProgramBuilder()
+    b.header_type("k_t", ("signed", width, True))
+    b.header_type("o_t", ("v", 8))
+    b.header("k", "k_t", emit=False)
+    b.header("o", "o_t")
+    b.state("start", b.extract("k"))
+    b.run([{"op": "add_header", "parameters": [{"type": "header", "value": "o"}]}])
+    hit = b.action("hit", [assign(field("o", "v"), const(1))])
+    miss = b.action("miss", [assign(field("o", "v"), const(2))])
+    b.table("t", [(kind, field("k", "signed"))], [hit, miss], default=miss)
+    switch = b.switch()
+    minus_two = ((1 << width) - 2).to_bytes(width // 8, "big")
+    mask = b"\xff" * (width // 8) if kind == "ternary" else b""
+    switch.table_add("t", [(minus_two, mask)], int(kind == "ternary"), ("action", "hit", []))
+    assert [switch.process(0, key)[0][1] for key in (minus_two, bytes(width // 8))] == [b"\1", b"\2"]
