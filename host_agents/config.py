@@ -80,6 +80,38 @@ class SleekConfig:
 
 
 @dataclass(frozen=True)
+class PcieConfig:
+    """Configuration of the way from a NIC to its host's memory, on which received data may wait.
+
+    Defaults other than `rate` are those of Ultra Ethernet's reference simulator. Raises
+    ParameterError.
+    """
+
+    # Rate with which the memory takes data, as a share of the link's (in the simulator 1.1); 0:
+    # nothing ever waits.
+    rate: float = 0.0
+    buffer_bytes: int = 5_000_000  # a data packet that would exceed it loses its payload, as if it were trimmed
+    # Receivers pull at a lower rate if this many bytes wait; from then on the rate is proportional
+    # to the square of the free bytes.
+    slow_from_bytes: int = 1_000_000
+    almost_full: float = 0.95  # if more than this share of the buffer is full, they pull at `least_pull_rate`
+    least_pull_rate: float = 0.001  # rate of pulls, as a share of the link's, if the buffer is almost full
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("rate", 0.0, 1000.0),
+            ("buffer_bytes", 1, 1 << 40),
+            ("slow_from_bytes", 0, self.buffer_bytes - 1),
+            ("almost_full", 0.0, 1.0),
+        ):
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ParameterError(f"pcie.{name} {value}: expected {low:g} to {high:g}")
+        if not 0.0 < self.least_pull_rate <= 1.0:
+            raise ParameterError(f"pcie.least_pull_rate {self.least_pull_rate}: expected more than 0, and at most 1")
+
+
+@dataclass(frozen=True)
 class NicConfig:
     """Configuration of one NIC.
 
@@ -125,6 +157,7 @@ class NicConfig:
     # losses are found by time-out and trimming only.
     loss_packets: int = 3
     sleek: SleekConfig = SleekConfig()
+    pcie: PcieConfig = PcieConfig()
     # Selective repeat: number of packets that may be sent beyond the oldest unacknowledged one; 0:
     # unlimited.
     receive_window_packets: int = 0

@@ -51,6 +51,7 @@ COMPILED = (
     "limiter.py",
     "address_set.py",
     "draws.py",
+    "pcie.py",
     "pull_pacer.py",
     "sender.py",
     "receiver.py",

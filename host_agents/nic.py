@@ -21,6 +21,7 @@ from host_agents.members import Members
 from host_agents.messages import CompletionCallback, DeliveryCallback
 from host_agents.outlet import Group
 from host_agents.packets import TO_NOTIFICATION_POINT, TO_REACTION_POINT, TO_SENDER, Packet
+from host_agents.pcie import Pcie
 from host_agents.port import CLASSES, Port
 from host_agents.qp import GroupQueuePair, QueuePair
 from host_agents.registry import LoadBalancing, Protocol
@@ -52,7 +53,8 @@ class Nic(Port):
         self._opcodes = protocol.opcodes
         self.load_balancing = load_balancing
         seed = config.seed << 32 | self.address
-        self.host = Host(seed, config.rto_ns, self.timers, config.nics, config.last_hop_dscp)
+        self.pcie = Pcie(config.pcie, config.line_rate_bps) if config.pcie.rate > 0.0 else None
+        self.host = Host(seed, config.rto_ns, self.timers, config.nics, config.last_hop_dscp, self.pcie)
         self._checks_icrc = config.check_icrc
         self._joined = AddressSet()  # addresses of multicast groups
         self.collectives: Engine | None = None

@@ -14,13 +14,15 @@ import math
 
 from host_agents.cc.base import Host, NotificationPoint, Path
 from host_agents.fifo import Fifo
+from host_agents.pcie import Pcie
 from host_agents.timers import Timer, TimerOwner, TimerQueue
 
 
 class PullPacer(TimerOwner):
-    def __init__(self, timers: TimerQueue, line_rate_bps: float) -> None:
+    def __init__(self, timers: TimerQueue, line_rate_bps: float, pcie: Pcie | None = None) -> None:
         self._line_ns_per_byte = 8e9 / line_rate_bps
         self._ns_per_byte = self._line_ns_per_byte
+        self._pcie = pcie
         self._next_ns = 0.0  # time at which the link has carried the data pulled so far
         self._ring: Fifo[NotificationPoint] = Fifo()
         # A point that has credit to send again leaves this queue on its next turn here.
@@ -66,12 +68,15 @@ class PullPacer(TimerOwner):
         """Wait for the time that the link needs for the pulled bytes."""
         # Idle time does not accumulate, and rounding up to a whole ns does not add up.
         started_ns = max(self._next_ns, float(now_ns - 1))
-        self._next_ns = started_ns + drawn_bytes * self._ns_per_byte
+        ns_per_byte = self._ns_per_byte
+        if self._pcie is not None:
+            ns_per_byte = max(ns_per_byte, self._line_ns_per_byte / self._pcie.pull_rate(now_ns))
+        self._next_ns = started_ns + drawn_bytes * ns_per_byte
         self._timer.arm(math.ceil(self._next_ns))
 
 
 def pull_pacer(host: Host, path: Path) -> PullPacer:
     """Return the pull pacer of a NIC, which the first call makes."""
-    pacer = host.part("pull pacer", lambda: PullPacer(host.timers, path.line_rate_bps))
+    pacer = host.part("pull pacer", lambda: PullPacer(host.timers, path.line_rate_bps, host.pcie))
     assert isinstance(pacer, PullPacer)
     return pacer

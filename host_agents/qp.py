@@ -358,6 +358,10 @@ class QueuePair(Connection):
     def on_data(
         self, now_ns: int, psn: int, payload_bytes: int, last: bool, ack_request: bool, marked: bool, frame: bytes
     ) -> None:
+        pcie = self.nic.pcie
+        if pcie is not None and not pcie.take(now_ns, wire.wire_bytes(frame)):
+            self.on_trimmed(now_ns, psn, frame)
+            return
         stats = self.stats
         stats.packets_received += 1
         stats.links_crossed += wire.INITIAL_TTL + 1 - frame[wire.TTL]

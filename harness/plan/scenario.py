@@ -180,6 +180,23 @@ class Sleek(Table):
     as_simulated_resend: bool = False
 
 
+class Pcie(Table):
+    """The way from a NIC to its host's memory, on which received data may wait; see host_agents.config.PcieConfig."""
+
+    # Rate with which the memory takes data, as a share of the link's (Ultra Ethernet's simulator has
+    # 1.1); 0: nothing ever waits.
+    rate: Annotated[float, Field(ge=0, le=1000)] = 0.0
+    # A data packet that would exceed it loses its payload, as if it were trimmed.
+    buffer_bytes: Annotated[Bytes, Field(ge=1, le=1 << 40)] = 5_000_000
+    # Receivers pull at a lower rate if this many bytes wait; from then on the rate is proportional
+    # to the square of the free bytes.
+    slow_from_bytes: Annotated[Bytes, Field(ge=0)] = 1_000_000
+    # If more than this share of the buffer is full, they pull at the rate `least_pull_rate`.
+    almost_full: Annotated[float, Field(ge=0, le=1)] = 0.95
+    # Rate of pulls, as a share of the link's, if the buffer is almost full.
+    least_pull_rate: Annotated[float, Field(gt=0, le=1)] = 0.001
+
+
 class NicSettings(Table):
     """Settings of every host's NIC; see host_agents.config.NicConfig."""
 
@@ -212,6 +229,7 @@ class NicSettings(Table):
     # flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None
     sleek: Sleek = Sleek()
+    pcie: Pcie = Pcie()
     # Time that the operating system takes for each message before the NIC has it, for example for
     # TCP.
     os_overhead_ns: Nanoseconds = 0

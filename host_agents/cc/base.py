@@ -18,6 +18,7 @@ from mypy_extensions import mypyc_attr
 from host_agents import framing, wire
 from host_agents.errors import HostError, LimitError
 from host_agents.packets import Packet
+from host_agents.pcie import Pcie
 from host_agents.timers import Timer, TimerOwner, TimerQueue
 
 UNLIMITED: Final = 1e18  # window in bytes that never closes
@@ -174,7 +175,9 @@ class Host:
         timers: TimerQueue | None = None,
         nics: tuple[int, ...] = (),
         last_hop_dscp: int = -1,
+        pcie: Pcie | None = None,
     ) -> None:
+        self.pcie = pcie  # None: received data never waits
         self.seed = seed
         self._last_hop_dscp = last_hop_dscp
         self.nics = nics  # addresses of the network's NICs by their ids
