@@ -91,8 +91,8 @@ _ROWS = (
     _Row("PFC pauses", At("pfc.pauses_sent"), digits=0),
     _Row("wall-clock time of a unit of model time", At("fidelity.dilation"), digits=0),
     _Row("mean FCT against the virtual world's (%)", _difference, 100, 2, least=None),
-    _Row("frames late in a round trip (% of base RTT)", At("fidelity.late_of_base_rtt"), 100, 2),
-    _Row("mean FCT longer by that, some (%)", At("fidelity.drift"), 100, 2),
+    _Row("lateness in a round trip (% of base RTT)", At("fidelity.late_of_base_rtt"), 100, 2),
+    _Row("mean FCT, estimated increase (%)", At("fidelity.drift"), 100, 2),
     _Row("1% of frames left hosts late by more than (% of base RTT)", _late("hosts"), 100, 2),
     _Row("1% of frames left switches late by more than (% of base RTT)", _late("switches"), 100, 2),
 )

@@ -42,7 +42,7 @@ class _Panel:
 
 _PANELS = (
     _Panel("utilisation (%)", lambda t: (t["busy_ns"] / t["interval_ns"] * 100).clip(upper=100), 100),
-    _Panel("waiting (KB)", lambda t: t["depth_bytes"] / 1e3),
+    _Panel("queue (KB)", lambda t: t["depth_bytes"] / 1e3),
     _Panel("ECN marks (packets)", lambda t: t["marked"].astype(float)),
     _Panel("paused (%)", lambda t: (t["paused_ns"] / t["interval_ns"] * 100).clip(upper=100), 100),
     _Panel("drops (packets)", lambda t: t["dropped"].astype(float)),
@@ -92,8 +92,9 @@ class Links(Figure):
                     axes.set_xlim(0, float(times_us[-1]))
                     if not cells.any():  # an empty heat map would look like a missing one
                         axes.text(0.5, 0.5, "none", transform=axes.transAxes, ha="center", va="center", color="white")
-                # In a column of a paper there is room for one word.
-                column[0].set_title(words.replace(" ", "\n"), size=8)
+                # In a column of a paper there is room for a word of each of many panels.
+                words = words.replace(" ", "\n") if len(panels) > 3 else words.replace(" (", "\n(")
+                column[0].set_title(words, size=8)
                 figure.colorbar(
                     mesh,
                     ax=list(column),

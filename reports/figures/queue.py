@@ -15,10 +15,21 @@ from reports.plots import line, plain, thinned
 _UNLIKE = 20  # larger ratios of peaks share a logarithmic axis
 
 
-def _place(result: Result) -> dict[str, Any] | None:
-    """Return the place of the longest queue; for older folders, that of the busiest link to a host."""
+def _worst(result: Result) -> list[dict[str, Any]]:
+    """Return the ports with the longest queues, the longest first; older folders have none."""
     worst: list[dict[str, Any]] = result.summary.get("queues", {}).get("worst", [])
-    return worst[0] if worst else result.summary["bottleneck"]
+    return worst
+
+
+def _place(result: Result) -> dict[str, Any] | None:
+    """Return the most congested port whose queue was sampled: one of the worst, or that of the busiest link to a host.
+
+    None if no such queue was sampled.
+    """
+    sampled = set(result.queues[["switch", "port"]].drop_duplicates().itertuples(index=False, name=None))
+    bottleneck = result.summary["bottleneck"]
+    places = [*_worst(result), *([bottleneck] if bottleneck else [])]
+    return next((place for place in places if (place["switch"], place["port"]) in sampled), None)
 
 
 @register("queue")
@@ -27,10 +38,12 @@ class WorstQueue(Figure):
     order = 60
 
     def fits(self, comparison: Comparison) -> bool:
-        return all(_place(r) and len(r.queues) for r in comparison.results)
+        return all(_place(result) for result in comparison.results)
 
     def caption(self, comparison: Comparison) -> str:
-        return f"Queue at the most congested port{which_seed(comparison)}"
+        whole = all(_place(variant.results[0]) in _worst(variant.results[0])[:1] for variant in comparison.variants)
+        port = "port" if whole else "sampled port"
+        return f"Queue at the most congested {port}{which_seed(comparison)}"
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
         """Draw the queue of the first seed."""
@@ -43,12 +56,11 @@ class WorstQueue(Figure):
             here = queues[(queues["switch"] == place["switch"]) & (queues["port"] == place["port"])].reset_index(
                 drop=True
             )
-            if len(here):
-                peaks.append(float(here["depth_bytes"].max()) / 1e3)
+            peaks.append(float(here["depth_bytes"].max()) / 1e3)
             times, depth = thinned(here["time_ns"], here["depth_bytes"])
             label = plain(f"{variant.name}: {place['switch']} to {place['leads_to']}")
             axes.plot(times / 1e3, depth / 1e3, **line(variant.number), label=label)
         axes.set(xlabel="time (µs)", ylabel="queue depth (KB)")
-        if peaks and max(peaks) > _UNLIKE * min(peaks):
+        if max(peaks) > _UNLIKE * min(peaks):
             axes.set_yscale("symlog", linthresh=1)
         axes.set_ylim(bottom=0)

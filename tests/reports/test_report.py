@@ -185,7 +185,7 @@ def test_a_window_that_never_closes_is_no_window(comparison: Comparison) -> None
 
 def test_a_heat_map_has_the_middle_link_first(comparison: Comparison) -> None:
     table = figure_table(Links().plot(comparison))
-    assert {"dcqcn: utilisation (%)", "none: waiting (KB)"} <= set(table["panel"])
+    assert {"dcqcn: utilisation (%)", "none: queue (KB)"} <= set(table["panel"])
     cells = table[table["panel"] == "none: utilisation (%)"]
     assert cells["series"].iloc[0] in ("s0 → s1", "s1 → s0")
     assert cells["y"].between(0, 100).all()
@@ -197,10 +197,10 @@ def test_a_heat_map_shows_what_waits_beside_a_hundred_times_as_much(comparison: 
     much = Result(base.folder, base.summary, {"links": links.assign(depth_bytes=links["depth_bytes"] * 100)})
     both = replace(comparison, variants=(Variant("little", (base,)), Variant("much", (much,))))
     axes = {axes.get_label(): axes for axes in Links().plot(both).axes}
-    mesh: Any = axes["little: waiting (KB)"].collections[0]
+    mesh: Any = axes["little: queue (KB)"].collections[0]
     cells = mesh.get_array()
     assert mesh.norm(cells.max()) > 0.3
-    other: Any = axes["much: waiting (KB)"].collections[0]
+    other: Any = axes["much: queue (KB)"].collections[0]
     assert other.norm(cells.max() * 100) == pytest.approx(1)
 
 
@@ -342,3 +342,23 @@ def test_classes_by_size_stand_beside_the_papers_numbers(made: list[Result]) -> 
     assert rows["up to 32 KB: flows delivered"] == [Cell("7", False, None)]
     assert rows["up to 32 KB: slowdown p99.9"] == [Cell("3.25", False, "3")]
     assert "up to 32 KB: slowdown times weight, p99.9" not in rows
+
+
+def test_a_port_whose_queue_was_not_sampled_is_not_drawn(comparison: Comparison) -> None:
+    """The longest queues are between the switches, and only those to hosts were sampled."""
+
+    def with_queues(queues: pd.DataFrame) -> Comparison:
+        kept = [
+            replace(variant, results=tuple(Result(r.folder, r.summary, {"queues": queues}) for r in variant.results))
+            for variant in comparison.variants
+        ]
+        return replace(comparison, variants=tuple(kept))
+
+    queues = comparison.results[0].queues
+    bottleneck = comparison.results[0].summary["bottleneck"]
+    to_hosts = with_queues(queues.assign(switch=bottleneck["switch"], port=bottleneck["port"]))
+    assert WorstQueue().fits(to_hosts)
+    assert WorstQueue().caption(comparison) == "Queue at the most congested port"
+    assert WorstQueue().caption(to_hosts) == "Queue at the most congested sampled port"
+    assert all(len(line.get_xdata()) for line in WorstQueue().plot(to_hosts).axes[0].lines)
+    assert not WorstQueue().fits(with_queues(queues.assign(port=99)))

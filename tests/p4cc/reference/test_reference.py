@@ -184,7 +184,7 @@ def test_explain_a_key(capsys: pytest.CaptureFixture[str]) -> None:
         ("exit-status", ("2", "wrong")),
         ("pfc", ("PFC", "Priority flow control")),
         ("D1", ("DASR", "Dart, fig 9")),
-        ("variant", ("ways in which a scenario is run", "summary.variant")),
+        ("variant", ("settings with which a scenario is run", "summary.variant")),
     ],
 )
 def test_explain_what_has_a_name(capsys: pytest.CaptureFixture[str], name: str, words: tuple[str, ...]) -> None:
