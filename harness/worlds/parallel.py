@@ -115,12 +115,12 @@ class Joined:
         return self._owners[node] == self.rank
 
     def gather(self, value: _Value) -> list[_Value]:
-        return [pickle.loads(data) for data in self._fabric.gather(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))]
+        parts = self._fabric.gather(b"" if self.first else pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+        return [value, *map(pickle.loads, parts[1:])] if self.first else []
 
     def agree(self, value: _Value) -> _Value:
-        values = self._fabric.gather(pickle.dumps(value if self.first else None), to_all=True)
-        agreed: _Value = pickle.loads(values[0])
-        return agreed
+        values = self._fabric.gather(pickle.dumps(value) if self.first else b"", to_all=True)
+        return value if self.first else pickle.loads(values[0])
 
     def either(self, value: bool) -> bool:
         return any(data == b"1" for data in self._fabric.gather(b"1" if value else b"0", to_all=True))

@@ -334,7 +334,7 @@ int workers_meet(net *n)
     if (amid_hosts && net_reports_after(n, &own.known) < 0)
         return -1;
     own.known = min_time(own.known, n->waits_ns);
-    for (uint32_t side = 0; side < 2 && !amid_hosts; side++)
+    for (uint32_t side = 0; side < (n->sides == 1 ? 1 : 2) && !amid_hosts; side++)
         own.next[side] = min_time(net_next_time(n, side), w->sent[side]);
     if (w->way->exchange(w->way, &own, sizeof own, w->notices, w->out, w->in) < 0)
         return -1;

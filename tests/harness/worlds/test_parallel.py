@@ -202,6 +202,24 @@ def test_flows_that_fail_while_others_follow_are_the_same(workload: dict[str, An
     compare(run, 3, owners=owners, on_start=late_by(1))
 
 
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {"workload": TRAINING, "limit_ns": 41_000},
+        {"workload": {"name": "alltoall", "size_bytes": 20_000, "window": 2}, "limit_ns": 12_000},
+        {
+            "workload": {"name": "alltoall", "size_bytes": 20_000},
+            "attack": {"kind": "staggered", "hosts": [0, 4], "pieces": 3, "gap_ns": 500},
+        },
+    ],
+)
+def test_flows_that_have_followed_by_the_end_are_the_same(tables: dict[str, Any]) -> None:
+    """Some of them are under way, some have not started, and some are pieces of others."""
+    run = planned(**tables)
+    owners = {name: index % 3 for index, name in enumerate(run.topology.ports)}
+    compare(run, 3, owners=owners)
+
+
 def test_a_worker_without_starting_hosts_opens_the_ends_of_their_connections() -> None:
     """Host 0 starts all first flows, and the hosts that receive them have another worker."""
     run = planned(workload={**TRAINING, "data": 1, "tensor": 1, "pipeline": 2})
