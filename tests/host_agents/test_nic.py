@@ -19,6 +19,7 @@ from host_agents.timers import NEVER
 from p4cc._link import Trouble, Wire, connect, pair
 from tests.host_agents.narrow import due_frame, of_kind, replace_method
 from tests.host_agents.pause import pause_frame
+from tests.margins import packet_gbps
 
 FRAME = 1058  # a full data packet without shim
 SERIALIZED = FRAME * 8 / 100  # ns at 100 Gb/s
@@ -139,7 +140,7 @@ class TestArbitration:
             qp.post(10_000_000)
         Wire(a, b).run(1_000_000)
         for qp, rate in zip(qps, rates, strict=True):
-            assert qp.stats.wire_bytes_sent * 8 / 1e-3 == pytest.approx(rate, rel=0.01)
+            assert qp.stats.wire_bytes_sent * 8 / 1e-3 == pytest.approx(rate, abs=packet_gbps(1_000_000) * 1e9)
 
     def test_a_higher_priority_goes_first(self) -> None:
         a, b = pair()
@@ -438,7 +439,7 @@ class TestScopes:
         other.reaction_point.set_rate(10e9)
         elapsed, seen = self.bytes_per_qp(a, 400)
         assert set(seen.values()) == {100}
-        assert elapsed == pytest.approx(100 * FRAME * 0.8, rel=0.02)
+        assert 0 <= elapsed - 99 * FRAME * 0.8 < 4 * 85 + 1  # the last one and those that it waits for
 
     def test_per_pair_the_rate_is_split(self) -> None:
         a, qps, other = self.open_three("pair")
@@ -447,7 +448,7 @@ class TestScopes:
         other.reaction_point.set_rate(10e9)
         elapsed, seen = self.bytes_per_qp(a, 600)
         assert seen == {1: 100, 2: 100, 3: 100, 9: 300}
-        assert elapsed == pytest.approx(300 * FRAME * 0.8, rel=0.02)
+        assert 0 <= elapsed - 299 * FRAME * 0.8 < 2 * 85 + 1
 
     def test_who_shares_a_limiter_sends_in_its_class(self) -> None:
         """Another priority would be ignored."""

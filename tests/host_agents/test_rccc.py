@@ -328,7 +328,8 @@ def test_one_flow_is_drawn_at_99_percent_behind_its_speculative_credit() -> None
     message = qa.post(1_000_000)
     Wire(a, b, delay_ns=3_955).run(1_000_000)
     packet_ns = PACKET * 8 / 100
-    assert message.completed_ns == pytest.approx(8_000 + (850 / 0.99 + 150) * packet_ns, rel=0.01)
+    # A pull and the last packet may wait for a packet each.
+    assert message.completed_ns == pytest.approx(8_000 + (850 / 0.99 + 150) * packet_ns, abs=2 * packet_ns)
 
 
 def test_with_nscc_both_credit_and_window_are_needed() -> None:

@@ -198,7 +198,7 @@ def test_a_flow_whose_links_have_answered_is_counted_once_whatever_is_lost(proto
     assert (of_kind(outage.switch, Switch).link.num_b, of_kind(outage.switch, Switch).link.sum_e) == (2 << 20, 0)
     assert (own_link(qa).num_b, own_link(qa).sum_e) == (0, 20_000_000)
     late = data_packets(link, 50_000 + outage_ns + 1_500_000)
-    assert len(late) == pytest.approx(500_000 * 20 / 8 / 1_058, rel=0.05)
+    assert len(late) == pytest.approx(500_000 * 20 / 8 / 1_058, abs=1)
 
 
 def test_a_nic_tells_what_its_link_has_of_flows() -> None:
