@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from control_plane.programs.base import ProgramParameters, SwitchView, register
-from control_plane.programs.entries import Action, Entry, Exact, Lpm, PathCell, TableEntry
+from control_plane.programs.entries import Action, DefaultAction, Entry, Exact, Lpm, PathCell, TableEntry
 from control_plane.programs.forwarding import forwarding_entries
 from p4switch.architectures.front_panel import FrontPanel
 from p4switch.errors import UserError
@@ -85,11 +85,18 @@ class RcpParameters(ProgramParameters):
             raise UserError("rcp: bytes are counted in each pipe by itself; expected a switch of one pipe")
         links = {port: (rate_bps, switch.bdp_bytes(port)) for port, rate_bps in switch.port_rates_bps.items()}
         classes = {link: number for number, link in enumerate(sorted(set(links.values())))}
-        queue = {"priority": Exact(self.data_priority)}
-        yield TableEntry("counted_queue", queue, Action("keep_depth"))
+        overheads = {switch.overhead_bytes(port) for port in links}
+        if len(overheads) > 1:
+            raise UserError(
+                f"rcp: links of switch {switch.name} charge {sorted(overheads)} bytes beyond a frame's; expected the same"
+            )
+        for overhead_bytes in overheads:
+            overhead = Action("add_overhead", {"overhead_bytes": overhead_bytes & 0xFFFF})
+            yield DefaultAction("frame_overhead", overhead)
+        for is_update, priority, name in (0, self.data_priority, "keep_depth"), (1, _HIGHEST_PRIORITY, "ask_depth"):
+            key = {"is_update": Exact(is_update), "priority": Exact(priority)}
+            yield TableEntry("queue_depth", key, Action(name))
         for number, (port, link) in enumerate(sorted(links.items())):
-            overhead = {"overhead_bytes": switch.overhead_bytes(port) & 0xFFFF}
-            yield TableEntry("counted_port", {"port": Exact(port)}, Action("add_overhead", overhead))
             of_class = Action("set_class", {"link_class": classes[link]})
             yield TableEntry("class_of_port", {"port": Exact(port)}, of_class)
             update = {
@@ -130,7 +137,7 @@ class RcpParameters(ProgramParameters):
             rate_kbps = max(1, round(rate_bps * share / 1000))
             if rate_kbps >= _WORD:
                 raise UserError(f"rcp: a link has {rate_kbps} kb/s; expected less than 2^32")
-            yield TableEntry("link_rate", key, Action("set_rate", {"rate_kbps": rate_kbps}))
+            yield TableEntry("link_rate", key, Action("lower_to", {"rate_kbps": rate_kbps}))
 
     @staticmethod
     def _timer(panel: FrontPanel, ports: int, interval_ns: int) -> Iterator[PathCell]:

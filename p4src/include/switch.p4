@@ -4,10 +4,10 @@
 //   ingress    include/forwarding.p4 with the load balancer, then the program's stage
 //   egress     the program's stage, at dequeue
 //
-// A program may define PARSER, INGRESS_STAGE and EGRESS_STAGE, the names of its parser and
-// controls. A load balancer may define LOAD_BALANCER_ENQUEUE and LOAD_BALANCER_DEQUEUE, stages at
-// the end of ingress and at the start of egress. With LOSS_PPM, a switch loses that many of a
-// million packets at random on ingress, and again of the copies on egress.
+// A program may define PARSER, FORWARDING (in place of Ipv4Forwarding), INGRESS_STAGE and
+// EGRESS_STAGE, a load balancer LOAD_BALANCER_ENQUEUE and LOAD_BALANCER_DEQUEUE, stages at the end
+// of ingress and at the start of egress. With LOSS_PPM, a switch loses that many of a million
+// packets at random on ingress, and again of the copies on egress.
 #ifndef P4CC_SWITCH_P4
 #define P4CC_SWITCH_P4
 
@@ -16,6 +16,10 @@
 
 #ifndef PARSER
 #define PARSER RoceParser
+#endif
+
+#ifndef FORWARDING
+#define FORWARDING Ipv4Forwarding
 #endif
 
 #ifdef LOSS_PPM
@@ -27,7 +31,7 @@ PACKET_COUNTER(1) lost_out;
 
 control SwitchIngress(inout headers_t hdr, inout metadata_t meta,
                       inout standard_metadata_t standard_metadata) {
-    Ipv4Forwarding() forwarding;
+    FORWARDING() forwarding;
 #ifdef LOSS_PPM
     LossLottery() loss;
 #endif

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import exp, log, log1p
+from typing import Any
 
 import pytest
 
@@ -197,10 +198,16 @@ def test_only_the_packet_generator_updates_rates(chip: str) -> None:
     assert rig.counter("ingress_drops", 1) == 1
 
 
-def test_a_chip_with_several_pipes_is_refused() -> None:
-    view = replace(TnaRig.device_view(VIEW), program_pipes=(0, 1))
-    with pytest.raises(UserError, match="rcp: bytes are counted in each pipe by itself; expected a switch of one pipe"):
-        list(programs.parameters("rcp", {}).entries(view))
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"program_pipes": (0, 1)}, "rcp: bytes are counted in each pipe by itself; expected a switch of one pipe"),
+        ({"name": "s0", "port_extra_bytes": {2: 8}}, "rcp: links of switch s0 charge .0, 8. bytes beyond a frame's"),
+    ],
+)
+def test_what_a_chip_does_not_do_is_refused(settings: dict[str, Any], error: str) -> None:
+    with pytest.raises(UserError, match=error):
+        programs.parameters("rcp", {}).entries(replace(TnaRig.device_view(VIEW), **settings))
 
 
 @pytest.mark.parametrize(

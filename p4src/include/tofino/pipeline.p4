@@ -3,20 +3,11 @@
 // Only the packet passes from ingress to egress, which parses it again. For T2NA a stage may define
 // GHOST, the name of its ghost thread, and set cut_bytes. A chip has two copies of the registers
 // that the ghost thread and ingress share; its compiler chooses between them by the parameter
-// `ghost`. A program with packets of the packet generator defines GENERATED, their header, and
-// GENERATED_INGRESS and GENERATED_EGRESS, which take them in place of the stages.
+// `ghost`.
 #ifndef P4CC_PIPELINE_P4
 #define P4CC_PIPELINE_P4
 
 #include "../checksum.p4"
-
-#ifdef GENERATED
-#if __TARGET_TOFINO__ == 2
-const PortId_t GENERATOR_PORT = 6;
-#else
-const PortId_t GENERATOR_PORT = 68;
-#endif
-#endif
 
 struct side_t {
     metadata_t          stage;
@@ -54,9 +45,6 @@ control Ingress(inout headers_t hdr, inout side_t side, in ingress_intrinsic_met
 #endif
                 ) {
     SwitchIngress() stages;
-#ifdef GENERATED
-    GENERATED_INGRESS() generated;
-#endif
 
     apply {
         side.standard.ingress_port = intrinsic.ingress_port;
@@ -65,14 +53,7 @@ control Ingress(inout headers_t hdr, inout side_t side, in ingress_intrinsic_met
             || hdr.ipv4.isValid() && (hdr.ipv4.version != 4 || hdr.ipv4.ihl != 5)) {
             side.standard.malformed = 1;
         }
-#ifdef GENERATED
-        if (hdr.GENERATED.isValid() && side.standard.ingress_port == GENERATOR_PORT) {
-            generated.apply(hdr, side.stage, side.standard);
-        } else
-#endif
-        {
-            stages.apply(hdr, side.stage, side.standard);
-        }
+        stages.apply(hdr, side.stage, side.standard);
         if (side.standard.egress_spec == DROP_PORT) {
             deparsed.drop_ctl = 1;
 #ifdef MULTICAST
@@ -117,9 +98,6 @@ control Egress(inout headers_t hdr, inout side_t side, in egress_intrinsic_metad
                inout egress_intrinsic_metadata_for_deparser_t deparsed,
                inout egress_intrinsic_metadata_for_output_port_t port) {
     SwitchEgress() stages;
-#ifdef GENERATED
-    GENERATED_EGRESS() generated;
-#endif
 
     apply {
         side.standard.egress_spec = intrinsic.egress_port;
@@ -128,14 +106,7 @@ control Egress(inout headers_t hdr, inout side_t side, in egress_intrinsic_metad
         side.standard.priority = intrinsic.egress_qid[2:0];
         side.standard.deq_qdepth = (depth_t)intrinsic.deq_qdepth;
         side.standard.egress_global_timestamp = parsed.global_tstamp;
-#ifdef GENERATED
-        if (hdr.GENERATED.isValid()) {
-            generated.apply(hdr, side.stage, side.standard);
-        } else
-#endif
-        {
-            stages.apply(hdr, side.stage, side.standard);
-        }
+        stages.apply(hdr, side.stage, side.standard);
         if (side.standard.egress_spec == DROP_PORT) {
             deparsed.drop_ctl = 1;
         }
