@@ -88,7 +88,8 @@ class RcpParameters(ProgramParameters):
         overheads = {switch.overhead_bytes(port) for port in links}
         if len(overheads) > 1:
             raise UserError(
-                f"rcp: links of switch {switch.name} charge {sorted(overheads)} bytes beyond a frame's; expected the same"
+                f"rcp: links of switch {switch.name} charge {sorted(overheads)} bytes beyond a frame's; "
+                "expected the same for all"
             )
         for overhead_bytes in overheads:
             overhead = Action("add_overhead", {"overhead_bytes": overhead_bytes & 0xFFFF})
