@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from control_plane.programs.base import ProgramParameters, SwitchView, register
-from control_plane.programs.entries import Action, DefaultAction, Entry, Exact, Lpm, Match, PathCell, TableEntry
+from control_plane.programs.entries import Action, DefaultAction, Entry, Exact, Lpm, PathCell, TableEntry
 from control_plane.programs.forwarding import forwarding_entries
 from p4switch.architectures.front_panel import FrontPanel
 from p4switch.errors import UserError
@@ -121,12 +121,8 @@ class RcpParameters(ProgramParameters):
                 for prefix, excess_bytes in prefixes(round(most_change / share) + 1):
                     change = share * excess_bytes if prefix.prefix_len else most_change
                     log_change = Action("set_change", {"log_change": self._reduction(change)})
-                    key: dict[str, Match] = {
-                        "link_class": Exact(number),
-                        "rises": Exact(rises),
-                        "excess": prefix,
-                    }
-                    yield TableEntry("log_change", key, log_change)
+                    sign = {"link_class": Exact(number), "rises": Exact(rises)}
+                    yield TableEntry("log_change", {**sign, "excess": prefix}, log_change)
         yield from self._timer(panel, len(links), interval_ns)
 
     def _reduction(self, change: float) -> int:
