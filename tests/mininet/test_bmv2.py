@@ -51,7 +51,8 @@ def switch(tmp_path: Path) -> StandIn:
     settings = check({"topology": {"name": "single-switch"}, "workload": {"name": "incast"}}).switch
     return StandIn(
         SwitchPlan(
-            device_id=7, pipes=1, ports=ports, settings=settings.model_copy(update={"queue_bytes": 100_000}),
+            device_id=7, pipes=1, ports=ports, loops={},
+            settings=settings.model_copy(update={"queue_bytes": 100_000}),
             framing_bytes=0, lossless_priorities=(3,), packet_bytes=1000, seed=1, dilation=5000, origin_ns=0,
             sample_interval_ns=0, folder=tmp_path,
         )
