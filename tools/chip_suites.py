@@ -8,7 +8,8 @@ client. All tests of a program run on one switch in a network namespace. Each te
 test that fails does not leave its connection to the next. A v1model program has P4Runtime instead of BfRuntime, as its
 early client expects. The command needs root.
 
-There is no Thrift: the modules that its compiler generates are empty here, and tests that use it fail. Ports are those
+PTF logs no debugging messages, of which there would be 90 a packet. There is no Thrift: the modules that its compiler
+generates are empty here, and tests that use it fail. Ports are those
 that the published scripts use without a `ports.json`. Programs that come with options of the closed model have the
 ports of that file and four pipes; the options name the pipes that loop back.
 
