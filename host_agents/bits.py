@@ -25,7 +25,8 @@ def ring(packets: int) -> vec[i64]:
 def bit_of(number: i64) -> i64:
     """Return the bit of a packet in its word.
 
-    In compiled code a shift of the literal 1 has only the bits of a C int.
+    In compiled code a shift of a small literal, even of a variable with its value, has only the bits
+    of a C int. So words are shifted to the right here, and below.
     """
     top: i64 = _SIGN
     return top >> (31 - (number & 31))
@@ -56,5 +57,9 @@ def lowest(bits: i64, count: i64) -> i64:
     """Return the lowest `count` bits of a map."""
     if count >= SACK_BITS:
         return bits
-    ones: i64 = -1
-    return bits & ~(ones << count) if count > 0 else 0
+    if count <= 0:
+        return 0
+    word: i64 = _WORD
+    if count <= 32:
+        return bits & (word >> (32 - count))
+    return bits & ((word >> (SACK_BITS - count)) << 32 | word)

@@ -15,7 +15,7 @@ if "--native" in sys.argv:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from host_agents import native, nic, wire
+from host_agents import bits, native, nic, wire
 from host_agents.assignments import CollectiveConfig, Step
 from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.cc.one_rc import SPECULATIVE
@@ -133,6 +133,19 @@ def collectives(protocol: str, push: bool = False, arbiter: str = "least_recent"
     print(protocol, push, arbiter, len(star.seen), digest.hexdigest())
 
 
+def maps() -> None:
+    """Print the bits of a ring at all places, and parts of maps of all lengths."""
+    words = bits.ring(256)
+    for number in range(1_000, 1_256):
+        if number % 3 == 0 or number % 7 < 2:
+            bits.insert(words, number)
+    for number in range(1_000, 1_256, 9):
+        bits.remove(words, number)
+    found = [bits.map_of(words, first) for first in range(990, 1_200)]
+    parts = [bits.lowest(whole, count) for whole in (-1, found[20]) for count in range(-1, 66)]
+    print("maps", hashlib.sha256(repr((found, parts)).encode()).hexdigest())
+
+
 assert native.active() == ("--native" in sys.argv)
 assert nic.__file__.endswith(".so") == ("--native" in sys.argv)
 for reliability in ("go-back-n", "selective-repeat"):
@@ -145,6 +158,7 @@ for reliability in ("go-back-n", "selective-repeat"):
         run(protocol, reliability, "qp")
     run("none", reliability, "qp", point=Halving)
 run("none", "selective-repeat", "qp", trouble=FAR)
+maps()
 for protocol in ("dart", "dart-paper"):
     run(protocol, "go-back-n", "pair", {"short_bytes": 150_001, "source_ecn_bytes": 3_000})
 run("dcqcn", "go-back-n", "qp", {"gain": 0.5, "rate_increase_interval_ns": 20_000, "byte_counter_bytes": 20_000})

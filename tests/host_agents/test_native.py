@@ -40,7 +40,7 @@ def test_compiled_and_interpreted_runs_are_identical() -> None:
     status, compiled, errors = python(str(RUN), "--native")
     assert status == 0, errors
     assert compiled == interpreted
-    assert len(set(interpreted.splitlines())) == len(interpreted.splitlines()) == 54
+    assert len(set(interpreted.splitlines())) == len(interpreted.splitlines()) == 55
 
 
 def test_p4cc_native_0_keeps_plain_python() -> None:
