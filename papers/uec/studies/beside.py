@@ -53,13 +53,13 @@ class Contender:
     untrimmed: Settings = field(default_factory=dict)
 
 
-_SLEEK: Final[Settings] = {"protocols.nscc.trimming": False, "nic.sleek.windows": 1.5}
+_SLEEK: Final[Settings] = {"nic.sleek.windows": 1.5}
 CONTENDERS: Final = (
     Contender("smartt", "reps", untrimmed={"protocols.smartt.trimming": False}),
     Contender("eqds", "reps"),
-    Contender("nscc", "mixed", _ULTRA_ETHERNET, _SLEEK),
+    Contender("nscc", "mixed", _ULTRA_ETHERNET, {**_SLEEK, "protocols.nscc.trimming": False}),
     Contender("rccc", "mixed", _BY_CREDIT),
-    Contender("rccc+nscc", "mixed", _BY_CREDIT, _SLEEK),
+    Contender("rccc+nscc", "mixed", _BY_CREDIT, {**_SLEEK, "protocols.rccc+nscc.nscc.trimming": False}),
     Contender("hpcc", "ecmp", {**_LOSSLESS, "program": "int"}),
     Contender("dcqcn", "ecmp", {**_LOSSLESS, "program": "ecn"}),
 )
