@@ -360,5 +360,5 @@ def test_a_port_whose_queue_was_not_sampled_is_not_drawn(comparison: Comparison)
     assert WorstQueue().fits(to_hosts)
     assert WorstQueue().caption(comparison) == "Queue at the most congested port"
     assert WorstQueue().caption(to_hosts) == "Queue at the most congested sampled port"
-    assert all(len(line.get_xdata()) for line in WorstQueue().plot(to_hosts).axes[0].lines)
+    assert all(np.size(line.get_xdata()) for line in WorstQueue().plot(to_hosts).axes[0].lines)
     assert not WorstQueue().fits(with_queues(queues.assign(port=99)))
