@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import exp, log, log1p
 from typing import Any
 
@@ -164,9 +165,12 @@ def test_a_chip_tells_the_rate_that_it_holds(chip: str) -> None:
     """A step of the register is a factor of 1000^(1/4096) in the rate, whose middle is told."""
     rig = QueueRig("rcp", {}, architecture=chip)
     values = [0, 1 << 19, 1 << 20, 123_456_789, 0x80000000, 0xFFFFFFFF]
+
+    def write(value: int, time_ns: int) -> None:
+        rig.switch.register_write("reduction_of", OUT, value.to_bytes(4, "big"))
+
     for number, value in enumerate(values):
-        cell = value.to_bytes(4, "big")
-        rig.fabric.at(number * 100, lambda _, cell=cell: rig.switch.register_write("reduction_of", OUT, cell))
+        rig.fabric.at(number * 100, partial(write, value))
     rig.inject((number * 100, rate_packet()) for number in range(len(values)))
     for (_, frame), value in zip(rig.run(3 * RTT_NS // 16), values, strict=True):
         exact_kbps = CAPACITY_KBPS * 1000 ** (-value / 0xFFFFFFFF)
