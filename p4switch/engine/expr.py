@@ -151,7 +151,8 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return expr.accept(self)
 
     def const(self, expr: ir.Const) -> Value:
-        return self.domain.constant(expr.value, expr.type)
+        """Return a constant; the type of a number is only its width in the JSON, where the number may be negative."""
+        return self.domain.constant(expr.value, ir.BOOL if isinstance(expr.type, types.Bool) else ir.INT)
 
     def field(self, expr: ir.Place | ir.Param) -> Value:
         return self.place(expr).load(self.em)
