@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+from harness.papers import rooms
 from harness.plan import sweep
 from harness.plan.resolve import plan
 from harness.plan.scenario import built_in, check, find, parse
@@ -18,6 +19,7 @@ from p4cc.execution.batch import planned
 from p4switch.errors import UserError
 from papers.make import chosen, targets
 from reports.claims import claims
+from tests.papers_tables import claim_rows
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -155,12 +157,10 @@ def test_several_numbers_in_a_cell_would_be_noticed(cell: str, count: int) -> No
 
 def test_each_claim_has_a_verdict_and_they_are_in_order() -> None:
     found: list[str] = []
-    for page in (ROOT / "papers").glob("*/README.md"):
-        begins = page.read_text(encoding="utf-8").partition("\n|---")[2].partition("\n\n")[0].splitlines()[1:]
-        rows = [re.fullmatch(r"\| ([A-Z])(\d+) \| \*\*(holds|holds in part|does not hold|not yet run)\*\*.*", row)
-                for row in begins]
-        assert all(rows), f"{page.name}: {begins}"
-        names = [(row[1], int(row[2])) for row in rows if row]
-        assert names == sorted(names), page.name
-        found += [f"{letter}{number}" for letter, number in names]
+    for paper in rooms():
+        rows = claim_rows(paper)
+        assert {row.verdict for row in rows} <= {"holds", "holds in part", "does not hold", "not yet run"}, paper
+        names = [(row.claim[0], int(row.claim[1:])) for row in rows]
+        assert names == sorted(names), paper
+        found += [row.claim for row in rows]
     assert sorted(found) == sorted(claims())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,13 +60,3 @@ def test_each_scenario_and_sweep_of_a_paper_names_claims_of_its_own_paper() -> N
                 assert set(named) <= set(own), name
             else:
                 assert named == [], name
-
-
-def test_pages_quote_the_claims_as_the_papers_files_have_them() -> None:
-    known = {name: claim.text for name, claim in claims.claims().items()}
-    quoted: dict[str, str] = {}
-    for room in papers.rooms().values():
-        page = " ".join((room / "README.md").read_text(encoding="utf-8").split())
-        quoted |= dict(re.findall(r'\*\*([A-Z]+\d+)\*\* \("(.*?)"\):', page))
-    assert len(quoted) > 40
-    assert {name: known[name] for name in quoted} == quoted

@@ -16,6 +16,7 @@ from p4switch.errors import UserError, validate
 from papers.figures import Bar, PapersFigure, bars, digest, draw, drawn, figures, read_bars
 from papers.make import targets
 from reports.claims import Number, claims
+from tests.papers_tables import claim_rows
 
 ROWS = pd.DataFrame(
     {
@@ -87,9 +88,8 @@ def test_names_that_would_overlap_are_rotated(names: tuple[str, ...], degrees: i
 
 def test_each_claim_with_numbers_has_a_figure() -> None:
     shown: set[str] = set()
-    for paper, room in papers.rooms().items():
-        page = (room / "README.md").read_text(encoding="utf-8")
-        shown.update(line.split()[1] for line in page.splitlines() if "](figures/" in line and line.startswith("| "))
+    for paper in papers.rooms():
+        shown.update(row.claim for row in claim_rows(paper) if "](figures/" in row.cells["figure"])
         shown.update(claim for one in figures(paper).values() for claim in one.claims)
     assert set(claims()) - shown == CHECKED_BY_PACKETS
 
@@ -97,7 +97,7 @@ def test_each_claim_with_numbers_has_a_figure() -> None:
 @pytest.mark.parametrize("paper", papers.rooms())
 def test_each_paper_has_figures_with_its_numbers_and_its_table_of_claims_names_them(paper: str) -> None:
     room = papers.PAPERS / paper
-    page = (room / "README.md").read_text(encoding="utf-8")
+    rows = {row.claim: row for row in claim_rows(paper)}
     found = figures(paper)
     has_numbers = False
     for name, one in found.items():
@@ -110,8 +110,7 @@ def test_each_paper_has_figures_with_its_numbers_and_its_table_of_claims_names_t
         assert Image.open(picture).info["Source"] == digest(one, shown), f"its table has changed; {make}"
         for claim in one.claims:
             assert claim in claims()
-            (row,) = [line for line in page.splitlines() if line.startswith(f"| {claim} | **")]
-            assert f"](figures/{name}.png)" in row
+            assert f"](figures/{name}.png)" in rows[claim].cells["figure"]
     assert has_numbers
 
 
