@@ -95,7 +95,7 @@ class PcieConfig:
     # to the square of the free bytes.
     slow_from_bytes: int = 1_000_000
     almost_full: float = 0.95  # if more than this share of the buffer is full, they pull at `least_pull_rate`
-    least_pull_rate: float = 0.001  # rate of pulls, as a share of the link's, if the buffer is almost full
+    least_pull_rate: float = 0.001  # lowest rate of pulls, as a share of the link's
 
     def __post_init__(self) -> None:
         for name, low, high in (

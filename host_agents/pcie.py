@@ -37,7 +37,7 @@ class Pcie:
         if waiting_bytes > self._almost_full_bytes:
             return self._least_pull_rate
         free = (self._most_bytes - waiting_bytes) / (self._most_bytes - self._slow_from_bytes)
-        return free * free
+        return max(self._least_pull_rate, free * free)
 
     def _drain(self, now_ns: int) -> float:
         """Return the bytes that still wait."""

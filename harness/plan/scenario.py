@@ -193,7 +193,7 @@ class Pcie(Table):
     slow_from_bytes: Annotated[Bytes, Field(ge=0)] = 1_000_000
     # If more than this share of the buffer is full, they pull at the rate `least_pull_rate`.
     almost_full: Annotated[float, Field(ge=0, le=1)] = 0.95
-    # Rate of pulls, as a share of the link's, if the buffer is almost full.
+    # Lowest rate of pulls, as a share of the link's.
     least_pull_rate: Annotated[float, Field(gt=0, le=1)] = 0.001
 
 

@@ -35,6 +35,12 @@ def test_the_pull_rate_is_the_square_of_what_is_free(waiting_bytes: int, rate: f
     assert pcie.pull_rate(1_000_000) == 1.0  # 6.25 MB have left
 
 
+def test_pulls_never_stop() -> None:
+    pcie = Pcie(PcieConfig(rate=0.5, almost_full=1.0), LINE_RATE_BPS)
+    assert pcie.take(0, 5_000_000)
+    assert pcie.pull_rate(0) == 0.001
+
+
 def test_a_packet_without_room_is_asked_for_again() -> None:
     pcie = PcieConfig(rate=0.1, buffer_bytes=5_000, slow_from_bytes=1_000)
     a, b = pair("nscc", reliability="selective-repeat", loss_packets=0, pcie=pcie)
