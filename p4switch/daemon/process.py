@@ -1,6 +1,7 @@
 """Switch process: ports, pipeline, P4Runtime server, and the connections between them."""
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import queue
@@ -128,8 +129,9 @@ class SwitchProcess:
         self._stop = threading.Event()
         self._ports = {socket.if_nametoindex(interface): number for number, interface in interfaces.items()}
         self._links = LinkWatcher()
-        self._scheduled: queue.PriorityQueue[tuple[int, int, bool]] = queue.PriorityQueue()
-        """Times of changes of links, with the port and whether it is up then."""
+        self._scheduled: queue.PriorityQueue[tuple[int, int, int, bool]] = queue.PriorityQueue()
+        """Times of changes of links, with their number in order, the port and whether it is up then."""
+        self._numbers_of_changes = itertools.count()
         self._threads = [threading.Thread(target=self._watch, name="p4runtime events", daemon=True),
                          threading.Thread(target=self._watch_links, name="link events", daemon=True)]
 
@@ -418,7 +420,7 @@ class SwitchProcess:
                     change.loss,
                     change.seed,
                 )
-                self._scheduled.put((change.time_ns, change.port, change.up))
+                self._scheduled.put((change.time_ns, next(self._numbers_of_changes), change.port, change.up))
         except (UserError, ValueError) as error:
             _LOG.error("%s", error)
         self._links.wake()
@@ -452,7 +454,7 @@ class SwitchProcess:
         while not self._stop.is_set():
             changes = [(self._ports[index], up) for index, up in self._links.changes(wait_s) if index in self._ports]
             while not scheduled.empty() and scheduled.queue[0][0] <= self.live.now_ns():
-                _, port, up = scheduled.get()
+                *_, port, up = scheduled.get()
                 changes.append((port, up))
             for port, up in changes:
                 for device in self.devices:

@@ -171,7 +171,7 @@ def test_a_frame_comes_back_by_a_port_that_loops(tmp_path: Path) -> None:
 
 
 def test_changes_of_links_are_told_to_the_devices_at_their_times(tmp_path: Path, step: Compiled) -> None:
-    """Port 9 goes down at once, and comes up again later."""
+    """Port 9 goes down at once, and comes up again later; changes of the same time have their order."""
     changes = tmp_path / "changes.json"
     traffic = TrafficSettings(ports={9: PortSettings(loops=True)})
     process = SwitchProcess({}, address="127.0.0.1:0", traffic=traffic, changes_file=changes)
@@ -184,7 +184,7 @@ def test_changes_of_links_are_told_to_the_devices_at_their_times(tmp_path: Path,
 
         wait_until(lambda: process.server.port != 0, 20)  # it takes signals by then
         up_ns = process.live.now_ns() + 1_500_000_000
-        rows = [{"time_ns": time_ns, "port": 9, "up": up} for time_ns, up in ((0, False), (up_ns, True))]
+        rows = [{"time_ns": time_ns, "port": 9, "up": up} for time_ns, up in ((0, True), (0, False), (up_ns, True))]
         changes.write_text(json.dumps({"changes": rows}))
         os.kill(os.getpid(), signal.SIGHUP)
         try:
