@@ -107,8 +107,8 @@ class RcpParameters(ProgramParameters):
                 "capacity_bytes": round(link[0] * interval_ns / 8e9),
             }
             yield TableEntry("port_of_update", {"number": Exact(number)}, Action("update", update))
-        # An excess has its largest effect from `most_bytes` on: R is halved.
-        most_bytes = max(bdp_bytes for _, bdp_bytes in classes) / (2 * self.alpha)
+        # An excess has its largest effect from BDP / (2 alpha) on: R is halved, even if nothing has arrived.
+        most_bytes = max(bdp_bytes / (2 * self.alpha) + rate_bps * interval_ns / 8e9 for rate_bps, bdp_bytes in classes)
         weight = self.beta * interval_ns / (self.alpha * switch.base_rtt_ns) * switch.cell_bytes
         if weight:
             for prefix, cells in prefixes(round(most_bytes / weight) + 1):

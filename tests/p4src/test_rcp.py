@@ -160,6 +160,16 @@ def test_a_chip_updates_the_rate_by_the_equation(chip: str, alpha: float, beta: 
     assert rates[-1] > 1.5 * min(rates)
 
 
+def test_a_long_queue_halves_the_rate_even_if_nothing_arrives() -> None:
+    """An update that finds a BDP / (2 alpha) beyond what the link carries in an interval halves the rate."""
+    view = TnaRig.device_view(VIEW)
+    entries = programs.parameters("rcp", {"alpha": 4.0, "interval_base_rtts": 1.0}).entries(view)
+    params = [params_of(entry) for entry in entries if isinstance(entry, TableEntry)]
+    queued = max(each["excess_bytes"] for each in params if "excess_bytes" in each)
+    carried = max(each["capacity_bytes"] for each in params if "capacity_bytes" in each)
+    assert queued - carried >= 0.99 * max(map(view.bdp_bytes, view.port_rates_bps)) / 8
+
+
 @pytest.mark.parametrize("chip", CHIPS)
 def test_a_chip_tells_the_rate_that_it_holds(chip: str) -> None:
     """A step of the register is a factor of 1000^(1/4096) in the rate, whose middle is told."""
