@@ -61,7 +61,7 @@ REQUEST: Final = Header(
         Field("ack_request", 1),
         Field("syn", 1, "opens the packet delivery context"),
         Field("reserved2", 2),
-        Field("clear_psn_offset", 16, "from the PSN back to the first that has to be kept"),
+        Field("clear_psn_offset", 16, "from the PSN back to the last that need not be kept"),
         Field("psn", 32, "packet sequence number"),
         *_PDCS,
     ),
