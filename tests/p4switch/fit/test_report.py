@@ -27,18 +27,6 @@ def test_the_table_of_the_documentation_is_true() -> None:
     )
 
 
-def test_the_table_of_programs_that_do_not_fit_a_chip_is_true() -> None:
-    page = (ROOT / "docs" / "chips.md").read_text()
-    _, _, after = page.partition("| the chip | 12 | | 1 | 2 | 2 |\n")
-    rows = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in after.partition("\n\n")[0].splitlines()]
-    assert len(rows) == 5
-    for program, stages, register, *limits in rows:
-        fit = measure(ROOT / "p4src" / f"{program}.p4").fit(load("stages12"))
-        (access,) = [each for each in fit.registers if each.name == register]
-        found = (report.stages(fit), access.accesses, access.operations, access.conditions)
-        assert [stages, *limits] == [str(number) for number in found]
-
-
 def test_what_the_command_says(tmp_path: Path) -> None:
     drawing = tmp_path / "int.svg"
     result = CliRunner().invoke(cli, ["fit", EXPRESSPASS, "--target", "stages12", "--svg", str(drawing)])
