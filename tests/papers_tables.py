@@ -6,13 +6,10 @@ from typing import NamedTuple
 
 from harness import papers
 
-COLUMNS = ["id", "claim", "the paper's", "ours", "verdict", "figure"]
-
 
 class ClaimRow(NamedTuple):
     """Row of a table of claims: its cells by the title of their column."""
 
-    paper: str
     cells: dict[str, str]
 
     @property
@@ -29,4 +26,4 @@ def claim_rows(paper: str) -> list[ClaimRow]:
     page = (papers.PAPERS / paper / "README.md").read_text(encoding="utf-8")
     table = [line for line in page.partition("\n| id |")[2].partition("\n\n")[0].splitlines() if line]
     head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in ["id |" + table[0], *table[1:]]]
-    return [ClaimRow(paper, dict(zip(head, row, strict=True))) for row in rows]
+    return [ClaimRow(dict(zip(head, row, strict=True))) for row in rows]

@@ -11,6 +11,7 @@ from harness import papers
 from harness.plan import scenario, sweep
 from papers.make import targets
 from reports import claims
+from tests.papers_tables import claim_rows
 
 SCENARIO = 'title = "Nemo, figure 1"\nclaims = ["N1"]\n\n[workload]\nname = "incast"\n'
 SWEEP = 'title = "Nemo by load"\nscenario = "nemo-fig1"\n\n[axes]\nseeds = [1, 2]\n'
@@ -60,3 +61,13 @@ def test_each_scenario_and_sweep_of_a_paper_names_claims_of_its_own_paper() -> N
                 assert set(named) <= set(own), name
             else:
                 assert named == [], name
+
+
+@pytest.mark.parametrize("paper", papers.rooms())
+def test_each_claim_has_a_row_with_the_papers_number_and_ours(paper: str) -> None:
+    their_title = "the simulator's" if paper == "uec" else "the paper's"
+    for row in claim_rows(paper):
+        assert list(row.cells) == ["id", "claim", their_title, "ours", "verdict", "figure"], row.claim
+        # A claim without a number of the paper may have one of ours, but not the other way around.
+        assert all(row.cells[title] for title in ("claim", their_title, "ours")), row.claim
+        assert row.cells[their_title] == "-" or row.cells["ours"] != "-", row.claim
