@@ -7,7 +7,7 @@
 //          an entry there is the traffic manager's: it is neither counted nor trimmed here.
 // Counters: by egress port: trimmed, trimmed_sent, trimmed_dropped (no room among the trimmed
 //          either), queue_dropped (drop_when_full).
-// Wire format: docs/wire-formats.md, "Trimmed data".
+// Wire format: docs/wire-formats.md, "Host frames".
 #include "include/prelude.p4"
 
 struct headers_t {
