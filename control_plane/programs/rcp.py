@@ -23,6 +23,7 @@ _MOST = _WORD - 1
 # Of the form for chips (p4src/include/tofino/rate_control.p4).
 STEPS = 1 << 12  # of a rate from the link's to the lowest
 SIGNIFICANT_BITS = 7  # of the numbers that its tables multiply
+_MOST_CLASSES = 4  # of links, for each of which the table link_rate has STEPS
 _ETHERTYPE = 0x88B5
 _HIGHEST_PRIORITY = 7
 _ADDRESS_BYTES, _UPDATE_BYTES, _FRAME_BYTES = 6, 5, 60
@@ -85,6 +86,11 @@ class RcpParameters(ProgramParameters):
             raise UserError("rcp: bytes are counted in each pipe by itself; expected a switch of one pipe")
         links = {port: (rate_bps, switch.bdp_bytes(port)) for port, rate_bps in switch.port_rates_bps.items()}
         classes = {link: number for number, link in enumerate(sorted(set(links.values())))}
+        if len(classes) > _MOST_CLASSES:
+            raise UserError(
+                f"rcp: links of switch {switch.name} have {len(classes)} different pairs of a rate and a base RTT; "
+                f"expected at most {_MOST_CLASSES}"
+            )
         overheads = {switch.overhead_bytes(port) for port in links}
         if len(overheads) > 1:
             raise UserError(

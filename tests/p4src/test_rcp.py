@@ -217,6 +217,10 @@ def test_only_the_packet_generator_updates_rates(chip: str) -> None:
     [
         ({"program_pipes": (0, 1)}, "rcp: bytes are counted in each pipe by itself; expected a switch of one pipe"),
         ({"name": "s0", "port_extra_bytes": {2: 8}}, "rcp: links of switch s0 charge .0, 8. bytes beyond a frame's"),
+        (
+            {"name": "s0", "port_rates_bps": {port: port * 10**10 for port in range(1, 6)}},
+            "rcp: links of switch s0 have 5 different pairs of a rate and a base RTT; expected at most 4",
+        ),
     ],
 )
 def test_what_a_chip_does_not_do_is_refused(settings: dict[str, Any], error: str) -> None:
