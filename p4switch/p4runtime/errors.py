@@ -7,6 +7,7 @@ from typing import NoReturn
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2, status_pb2
 
 SPACE = "p4cc"  # whose numeric codes `p4.v1.Error.code` would be; there are none
+_SHOWN = 3  # errors of a batch that a text has
 
 
 class P4RuntimeError(Exception):
@@ -25,6 +26,8 @@ class P4RuntimeError(Exception):
     def __str__(self) -> str:
         failed = [f"[{i}] {code_name(e.canonical_code)}: {e.message}" for i, e in enumerate(self.errors)
                   if e.canonical_code != code_pb2.OK]
+        if len(failed) > _SHOWN:
+            failed[_SHOWN:] = [f"and {len(failed) - _SHOWN} more"]
         return "; ".join([f"{code_name(self.code)}: {self.message}", *failed])
 
     def status(self) -> Message:

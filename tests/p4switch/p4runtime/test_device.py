@@ -13,6 +13,7 @@ from google.protobuf import text_format
 
 from p4switch.bmv2.writer import to_json
 from p4switch.p4runtime import Device, P4RuntimeError
+from p4switch.p4runtime.errors import batch_error
 from p4switch.p4runtime.messages import Message, P4DeviceConfig, code_pb2, p4info_pb2, p4runtime_pb2
 from tests.p4switch.p4runtime import everything
 from tests.p4switch.p4runtime.conftest import Bench
@@ -568,3 +569,11 @@ def test_counters_beyond_what_p4runtime_can_say_stay_at_the_highest(bench: Bench
 
 def test_unused_atomicity_constant_is_the_default() -> None:
     assert p4runtime_pb2.WriteRequest().atomicity == CONTINUE
+
+
+def test_the_text_of_a_refused_batch_has_only_its_first_errors() -> None:
+    errors = [P4RuntimeError(code_pb2.NOT_FOUND, f"no table {i}").as_error() for i in range(5)]
+    assert str(batch_error("write", errors)) == (
+        "UNKNOWN: write failed for 5 of 5; [0] NOT_FOUND: no table 0; [1] NOT_FOUND: no table 1; "
+        "[2] NOT_FOUND: no table 2; and 2 more"
+    )
