@@ -678,7 +678,7 @@ class NotificationPoint(Point):
         now_ns
             Time.
         missing
-            The packet is missing, and a NACK requests it again.
+            Whether the packet was still missing. If so, a NACK requests it again.
         frame
             Header bytes of the frame.
         """

@@ -1,7 +1,7 @@
 """SMaRTT (Bonato et al., "SMaRTT-REPS", algorithms 1 to 3): a window from ECN marks, delay and trimmed packets.
 
 Each ACK is one of four cases, by its mark and by whether its RTT exceeds the target (1.5 base
-RTTs). QuickAdapt answers a trimmed packet, or a time-out, by setting the window to what was
+RTTs). QuickAdapt answers a trimmed packet, or a time-out, by setting the window to the bytes
 acknowledged over one target RTT. FastIncrease uses capacity that others have released.
 Wait-to-decrease leaves marks to the load balancer until a quarter of the packets have one.
 
