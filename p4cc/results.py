@@ -332,7 +332,7 @@ class Results(Sequence[Result]):
         FileExistsError
             If the folder exists.
         UserError
-            For what is no regular file.
+            If one of the files is not a regular file.
         """
         target = Path(folder)
         if os.path.lexists(target):

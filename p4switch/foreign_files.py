@@ -93,5 +93,5 @@ def decimal(word: str) -> Decimal | None:
 
 
 def shown(word: str) -> str:
-    """Return a word in the form in which errors show it."""
+    """Return a word as errors show it."""
     return repr(word) if len(word) <= _SHOWN else f"{word[:_SHOWN]!r}..."

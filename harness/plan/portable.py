@@ -1,6 +1,6 @@
-"""A run in the form in which it is passed to another process, possibly on another machine.
+"""Form of a run that is passed to another process, possibly on another machine.
 
-That process plans it again.
+The other process plans the run again.
 """
 
 from __future__ import annotations

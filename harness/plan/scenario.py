@@ -468,10 +468,10 @@ class Scenario(Table):
 
     @property
     def framing_bytes(self) -> int:
-        """Bytes that a link charges for a frame beyond its own.
+        """Bytes that a frame occupies on a link in addition to its own length.
 
-        These are preamble and start of frame 8, FCS 4, and gap 12. The number is negative for
-        flits, which do not charge Ethernet 14, IPv4 20, UDP 8, BTH 12 and ICRC 4.
+        Ethernet adds preamble and start of frame 8, FCS 4, and gap 12. With flits the number is
+        negative, because they do not carry Ethernet 14, IPv4 20, UDP 8, BTH 12 and ICRC 4.
         """
         if self.framing == "flits":
             return -58

@@ -6,29 +6,31 @@ A program is parsers, controls and deparsers, by their names in BMv2 JSON. The e
     run_NAME(sw, p, front)  a parser that finds bytes in front of the frame (`in_front`), which are at `front`
     NAME_front(p, spare)    where to write them before that: in p itself if possible, or else in `spare`
     NAME_front_read         how many of its NAME_front_bytes are read, from the first one on: no others may be written
-    NAME_bytes(p)           how long the headers are that deparser NAME would emit now
+    NAME_bytes(p)           the length of the headers that deparser NAME would emit now
     NAME_write(p, to)       these headers as bytes
-    NAME_tell(sw, p)        tells a trace of them
+    NAME_tell(sw, p)        reports them to a trace
 
 and for each field of `intrinsic` the functions set_NAME(p, value) and get_NAME(p), and has_NAME, which is 0 where the
-program has no such field. The package's own C, in `folder`,
-calls them: `state.h` is included before the packet struct and defines P4_STATE, what that has besides the common
-members; `externs.h`, where there is one, after it, with what the C of externs calls; `packet_path.h` is included last,
-and defines
+program has no such field. The package's own C, in `folder`, calls them. It has two or three files:
+
+- `state.h` is included before the packet struct. It defines P4_STATE, further members of the struct.
+- `externs.h`, if there is one, is included after the struct. It has the functions that the C of externs calls.
+- `packet_path.h` is included last. It defines
 
     static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
     static p4_frame *transmit(p4_switch *sw, p4_packet *packet, p4_tick now)
     static void free_packet(p4_switch *sw, p4_packet *packet)
-    static int deflect(p4_switch *sw, p4_packet *packet), of a path that `deflects` what a queue has no room for
-    static void timer(p4_switch *sw, p4_tick now) and static void state_changed(p4_switch *sw), of a path that
-        `has_timers`
+    static int deflect(p4_switch *sw, p4_packet *packet), if the path `deflects` packets for which a queue has no room
+    static void timer(p4_switch *sw, p4_tick now) and static void state_changed(p4_switch *sw), if the
+        path `has_timers`
     static void queue_changed(p4_switch *sw, const p4_packet *packet, uint32_t queue, uint32_t cells, p4_tick now), if
-        HAS_WATCHER, of a program with the control that is the path's `watcher`
+        HAS_WATCHER: the program has the control that is the path's `watcher`
 
     static void drop(p4_switch *sw, phv *p, uint32_t port, p4_drop_reason reason)
     static void enqueue(p4_switch *sw, phv *p, uint32_t port)
 
-with what `engine/c/packets.h` has for every architecture: packets and their copies, frames, replication, drops.
+`engine/c/packets.h` has the functions for packets and their copies, frames, replication and drops, which all
+architectures use.
 """
 
 from __future__ import annotations

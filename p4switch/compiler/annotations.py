@@ -19,7 +19,7 @@ def of_controls(
     Parameters
     ----------
     path
-        The file. What it includes counts, too.
+        The file. Controls in included files count, too.
     include_dirs
         Where includes are searched.
     defines

@@ -233,7 +233,7 @@ class Control:
         yield self._profiles()
 
     def _args(self, call: ir.ActionCall) -> bytes:
-        """Return action data in the form in which the control plane would supply it."""
+        """Return action data as the control plane would supply it."""
         widths = [parameter.width for parameter in self.parameters[self.numbers[call.action]]]
         return b"".join(
             value.to_bytes((width + 7) // 8, "big") for value, width in zip(call.args, widths, strict=True)

@@ -65,8 +65,8 @@ def place(
 ) -> Placement:
     """Place the nodes of `graph`, whose edges have a `kind` (see `dependencies`), into stages.
 
-    `capacity` is what a stage has of each resource; what it does not name is unlimited. A node in `earliest` begins in
-    that stage or a later one. Raises ImpossibleError if a node needs more than a stage has.
+    `capacity` has the amount of each resource in a stage; a resource that it does not name is unlimited. A node in
+    `earliest` begins in that stage or a later one. Raises ImpossibleError if a node needs more than a stage has.
     """
     earliest = earliest or {}
     for node in graph:

@@ -80,7 +80,7 @@ def _indices(written: Iterable[ir.Written]) -> Iterator[ir.Expr]:
 
 
 def _fields(read: Iterable[ir.Read], metadata: Collection[str]) -> set[_Name]:
-    """Return the fields of metadata among what is read."""
+    """Return the fields of metadata that `read` contains."""
     mentioned = _Mentioned()
     for each in read:
         if isinstance(each, ir.HeaderRef):

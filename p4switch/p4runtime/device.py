@@ -347,10 +347,11 @@ class Device:
         return p4runtime_pb2.WriteResponse()
 
     def apply(self, steps: Sequence[Callable[[State], Undo]], *, all_or_none: bool, at_once: bool) -> None:
-        """Execute steps, each of which changes the state and returns how to undo it, or raises without a change.
+        """Execute steps.
 
-        With `all_or_none` the first error undoes the earlier steps; with `at_once` no packet sees part of the steps. A
-        step may abandon all remaining ones by a TimeoutError, which counts as an error and is raised.
+        A step changes the state and returns how to undo the change, or raises and changes nothing. With `all_or_none`
+        the first error undoes the earlier steps. With `at_once` no packet sees a part of the steps. A TimeoutError
+        counts as an error, ends the remaining steps and is raised.
 
         Raises P4RuntimeError, with an error for each step.
         """
@@ -496,7 +497,7 @@ class Device:
     def acknowledge(self, ack: Message) -> None:
         """Process a DigestListAck.
 
-        Raises P4RuntimeError (INVALID_ARGUMENT, FAILED_PRECONDITION).
+        Raises P4RuntimeError if there is no such digest (INVALID_ARGUMENT) or no pipeline (FAILED_PRECONDITION).
         """
         with self._control:
             self._packets().digests.acknowledge(ack)

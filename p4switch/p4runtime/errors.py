@@ -13,8 +13,9 @@ _SHOWN = 3  # errors of a batch that a text has
 class P4RuntimeError(Exception):
     """Refused request.
 
-    `code` is a canonical code (google.rpc.Code). `errors` has one `p4.v1.Error` for each update or read request of a
-    batch where the batch as such was accepted; it is empty otherwise (specification, "Error Reporting Messages").
+    `code` is a canonical code (google.rpc.Code). If a batch was accepted but a part of it failed, `errors` has a
+    `p4.v1.Error` for each update or read request of the batch (specification, "Error Reporting Messages"); otherwise
+    it is empty.
     """
 
     def __init__(self, code: int, message: str, errors: Sequence[Message] = ()) -> None:

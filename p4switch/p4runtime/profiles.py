@@ -340,7 +340,7 @@ class ProfileStore:
     def use_member(self, profile: Profile, ident: int) -> int:
         """Return the engine's handle of a member that a table entry now refers to.
 
-        Raises P4RuntimeError (NOT_FOUND).
+        Raises P4RuntimeError (NOT_FOUND) if the member does not exist.
         """
         member = self._states[profile.id].members.get(ident)
         if member is None:
@@ -349,7 +349,10 @@ class ProfileStore:
         return member.handle
 
     def use_group(self, profile: Profile, ident: int) -> int:
-        """Return the engine's handle of a group that a table entry now refers to. Raises P4RuntimeError (NOT_FOUND)."""
+        """Return the engine's handle of a group that a table entry now refers to.
+
+        Raises P4RuntimeError (NOT_FOUND) if the group does not exist.
+        """
         group = self._states[profile.id].groups.get(ident)
         if group is None:
             not_found(f"{profile.name}: group {ident} does not exist")

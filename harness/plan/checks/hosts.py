@@ -66,9 +66,10 @@ def extensions(run: Run) -> None:
 
 
 def _hooks(part: object, whose: str) -> None:
-    """Check that a NIC calls each `on_...` method of a part, and can call overriding methods.
+    """Check the methods of a part of a protocol.
 
-    Raises UserError for a method that the NIC does not call or cannot call.
+    Raises UserError if a NIC calls no `on_...` method of that name, or if a method cannot be called with the parameters
+    of the one that it overrides.
     """
     own = [cls for cls in type(part).__mro__ if not cls.__module__.startswith("host_agents.") and cls is not object]
     ours = [cls for cls in type(part).__mro__ if cls not in own and cls is not object]

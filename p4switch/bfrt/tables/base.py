@@ -270,7 +270,7 @@ class Table(ABC):
         return frozenset(COUNTS) & self._data.keys()
 
     def canonical_key(self, key: Message) -> Message:
-        """Return a key in the form in which it is returned to clients."""
+        """Return a key as clients receive it."""
         return key
 
     def _know_written(self, kind: int, entry: Message) -> Undo:

@@ -106,7 +106,7 @@ class MatchTable(Table):
         return in_turn(steps())
 
     def canonical_key(self, key: Message) -> Message:
-        """Return a key in the form in which it is returned to clients.
+        """Return a key as clients receive it.
 
         Fields that match any value are included, and bits outside of masks are 0.
         """

@@ -100,7 +100,7 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
         return expr.accept(self)
 
     def argument(self, expr: ir.Expr) -> ir.Expr:
-        """Return `expr` as a number, which is what arguments of operations are."""
+        """Return `expr` as an argument of an operation, which has to be a number."""
         if isinstance(expr, ir.Const):
             return number(expr.value, types.width_of(expr.type) or 0)
         if isinstance(expr, (ir.FieldRef, ir.LastField, ir.ElemField)):

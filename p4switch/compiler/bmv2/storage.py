@@ -25,7 +25,7 @@ def _fields(fields: list[tuple[str, types.Type]]) -> list[tuple[str, types.Type]
 
 
 class Storage:
-    """Header instances of a program; `stacks` and `unions` are in the form in which they are referred to."""
+    """Header instances of a program; `stacks` and `unions` have the references that expressions use, by name."""
 
     def __init__(self, program: ir.Program) -> None:
         self.instances: dict[str, ir.Instance] = {}

@@ -92,9 +92,10 @@ def local_name(decl: ast.Declaration) -> str:
 
 
 def passed(node: ast.Expr, block: Block | None, facts: Facts) -> tuple[ast.Expr, Block | None]:
-    """Return the argument if `node`, in the text of `block`, is a parameter of a block that is applied in one place.
+    """Return the argument for `node` if it is a parameter of `block`, and `block` is applied in one place.
 
-    The second result is the block in whose text the first one is. Other expressions are returned as they are.
+    `block` contains `node`. The second result is the block that contains the argument. Other expressions are returned
+    as they are, with `block`.
     """
     while isinstance(node, ast.Name) and block is not None and len(block.applications) == 1:
         binding = facts.bindings[block.applications[0]]

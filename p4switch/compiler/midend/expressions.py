@@ -103,7 +103,7 @@ class Expressions:
         Yields
         ------
         int, ast.Expr, bool
-            The index in `nodes`, the node, and whether what is evaluated after it may change what it reads.
+            The index in `nodes`, the node, and whether a later node may change a value that this node reads.
         """
         given = sorted(((i, n) for i, n in enumerate(nodes) if n is not None), key=lambda item: item[1].pos)
         last = max((rank for rank, (_, node) in enumerate(given) if self.effects(node)), default=-1)

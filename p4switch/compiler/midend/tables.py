@@ -61,7 +61,7 @@ class ActionObject:
 def key_text(node: ast.Expr, facts: Facts, block: Block | None = None) -> str | None:
     """Return the name of a table key without `@name`: its expression as text, if that is simple enough.
 
-    With `block`, in whose text `node` is, parameters are replaced by the arguments that are `passed`.
+    If `node` stands in `block`, the block's parameters are replaced by their arguments, as by `passed`.
     """
     node, block = passed(node, block, facts)
     if isinstance(node, ast.Name):

@@ -121,7 +121,7 @@ def paired_params(
 
 
 def _merge(a: Type, b: Type) -> Type | None:
-    """Return the type that both can be converted to, if there is one."""
+    """Return the type that `a` and `b` can both be converted to, or None."""
     if a == b:
         return a
     if isinstance(a, types.InfInt) and isinstance(b, types.Bits):
