@@ -168,7 +168,8 @@ def which_seed(comparison: Comparison) -> str:
     if len(seeds) < 2:
         return ""
     shown = {variant.results[0].summary["seed"] for variant in comparison.variants}
-    return f" (seed {', '.join(map(str, sorted(shown)))} of {', '.join(map(str, seeds))})"
+    which = "seed" if len(shown) == 1 else "seeds"
+    return f" ({which} {', '.join(map(str, sorted(shown)))}; the runs have {len(seeds)} seeds)"
 
 
 REGISTRY: Registry[type[Figure]] = Registry(

@@ -8,6 +8,7 @@ import warnings
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from p4cc.commands.report import command
 from reports.claims import Number, claims, papers_numbers
 from reports.export import STYLES, write_figures
 from reports.figure_data import figure_table
+from reports.figures.base import which_seed
 from reports.figures.fct import CompletionTimes
 from reports.figures.finish import StartAndFinish
 from reports.figures.jain import Fairness
@@ -64,6 +66,21 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
 def comparison(made: list[Result]) -> Comparison:
     (found,) = compare(made)
     return found
+
+
+@pytest.mark.parametrize(
+    ("seeds", "note"),
+    [
+        ([[1], [1]], ""),
+        ([[1, 2], [1, 2]], " (seed 1; the runs have 2 seeds)"),
+        ([[1, 2], [3]], " (seeds 1, 3; the runs have 3 seeds)"),
+    ],
+)
+def test_a_caption_says_which_of_several_seeds_it_shows(seeds: list[list[int]], note: str) -> None:
+    def of(seeds: list[int]) -> Any:
+        return SimpleNamespace(results=[SimpleNamespace(summary={"seed": seed}) for seed in seeds])
+
+    assert which_seed(Comparison("incast", "Incast", tuple(of(each) for each in seeds))) == note
 
 
 def test_the_worst_queue_is_where_packets_waited(made: list[Result], comparison: Comparison) -> None:
