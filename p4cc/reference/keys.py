@@ -169,12 +169,11 @@ def probe_keys(name: str) -> list[Key]:
 
 
 def protocol_keys(info: ProtocolInfo) -> list[Key]:
-    """Return the keys of a protocol and of its possible mechanisms."""
+    """Return the keys of a protocol and of the mechanisms and protocols that it can be combined with."""
     every = list(keys(info.parameters, f"protocols.{info.name}"))
     for name in info.mechanisms:
-        mechanism = registry.mechanism(name)
-        if mechanism is not None:  # otherwise it is a protocol, which has its own keys
-            every += keys(mechanism.parameters, f'protocols."{info.name}+{name}".{name}')
+        part = registry.mechanism(name) or registry.protocols()[name]
+        every += keys(part.parameters, f'protocols."{info.name}+{name}".{name}')
     return every
 
 

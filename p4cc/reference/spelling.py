@@ -25,8 +25,8 @@ _UNIT = re.compile(r"\s*\([^()]*\)\s*$")
 
 
 def normal(name: str) -> str:
-    """Return the common form of names such as `topology.Colour[]` and `topology.color`."""
-    text = name.replace("[]", "").casefold()
+    """Return the common form of names such as `topology.Colour[]` and `topology.color`, without quotes."""
+    text = name.replace("[]", "").replace('"', "").casefold()
     for pattern, one in _SPELLINGS:
         text = pattern.sub(one, text)
     return text

@@ -237,6 +237,25 @@ def test_a_trace_that_is_written_for_long_says_how_long(
     assert "one: writing the trace, 25%, about 60 s left" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("ccs", "parameter", "own"),
+    [
+        (["rccc+nscc"], "nscc.most_window_bdp=1", 'nscc are in protocols."rccc+nscc".nscc'),
+        (["hpcc+vai"], "hpcc.eta=0.9", 'hpcc are in protocols."hpcc+vai"\n'),
+        (["rccc+nscc", "nscc"], "nscc.most_window_bdp=1", None),  # has an effect on the other run
+        (["rccc+nscc"], "swift.additive_increase_bps=1e9", None),
+    ],
+)
+def test_parameters_of_a_part_that_does_not_run_alone_are_warned_of(
+    small: Path, ccs: list[str], parameter: str, own: str | None
+) -> None:
+    chosen = [argument for cc in ccs for argument in ("--cc", cc)]
+    status, told, error = p4cc("run", "small.toml", *chosen, "--set", f"protocols.{parameter}", "--dry-run")
+    assert (status, error) == (0, None)
+    assert ("has no effect" in told) == (own is not None)
+    assert own is None or own in told
+
+
 def test_a_rate_that_is_hardly_meant_is_told_where_it_is_a_mistake_and_in_sweeps(
     small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

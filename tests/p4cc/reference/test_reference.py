@@ -180,6 +180,8 @@ def test_explain_a_key(capsys: pytest.CaptureFixture[str]) -> None:
         ("workload.flows.source", ("workload.flows[].source", "must be given")),
         ("flows.fct_ns", ("delivered_ns",)),
         ("summary.drops.buffer", ("summary.drops.*",)),
+        ("protocols.rccc+nscc", ('protocols."rccc+nscc".nscc.most_window_bdp', "The largest window")),
+        ('protocols."hpcc+vai"', ('protocols."hpcc+vai".vai.bytes_per_token',)),
         ("P4CC_CACHE", ("folder",)),
         ("exit-status", ("2", "wrong")),
         ("pfc", ("PFC", "Priority flow control")),
