@@ -36,7 +36,7 @@ def test_what_the_command_says(tmp_path: Path) -> None:
     assert "  stages     20 of 12" in lines
     update = next(line for line in lines if "register-update" in line)
     place, _, text = update.partition(": ")
-    assert Path(place.split(":")[0]).name == "expresspass.p4"
+    assert Path(place.split(":")[0]).name == "credit_limit.p4"
     assert "one access has 2" in text
     assert drawing.read_bytes().startswith(b"<?xml")
 
