@@ -252,7 +252,7 @@ def _how(
 ) -> How:
     """Return how runs are executed.
 
-    Raises UserError for an unknown world, or an option that it does not have.
+    Raises UserError for an unknown world, or for an option that the world does not have.
     """
     foreign: dict[str, dict[str, object]] = {
         "virtual": {"switch": switch, "dilation": dilation},

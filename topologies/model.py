@@ -156,8 +156,8 @@ def renumbered(topology: Topology, ports: Mapping[str, tuple[int, ...]]) -> Topo
     topology
         Network.
     ports
-        The new number of each port of a switch, in order of the present numbers, by the switch's
-        name (`FrontPanel.device_ports`).
+        The new port numbers of each switch to be changed, by its name. They are in the order of the
+        ports' present numbers (`FrontPanel.device_ports`).
 
     Raises
     ------

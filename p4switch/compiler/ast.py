@@ -97,7 +97,7 @@ class Declaration(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class TypeParam(Declaration):
-    """A type parameter of a generic declaration. `_` as a type argument makes a fresh one too."""
+    """A type parameter of a generic declaration, or a new one that stands for a type argument `_`."""
 
 
 @dataclass(eq=False, repr=False, slots=True)

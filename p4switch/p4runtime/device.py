@@ -295,9 +295,9 @@ class Device:
         self._running, self._saved = state, None
 
     def get_forwarding_pipeline_config(self, request: Message) -> Message:
-        """Return the pipeline; without a config in the response none was set.
+        """Return the pipeline, or a response without a config if none was set.
 
-        Raises P4RuntimeError (NOT_FOUND).
+        Raises P4RuntimeError (NOT_FOUND) if the request names another device.
         """
         self._check_device(request.device_id)
         response = p4runtime_pb2.GetForwardingPipelineConfigResponse()
@@ -460,7 +460,7 @@ class Device:
     def capabilities(self, request: Message) -> Message:
         """Return the API version.
 
-        Raises P4RuntimeError (NOT_FOUND).
+        Raises P4RuntimeError (NOT_FOUND) if the request names another device.
         """
         if request.device_id:
             self._check_device(request.device_id)

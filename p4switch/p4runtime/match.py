@@ -21,9 +21,9 @@ _MOST_CALLS = 4096  # of a table, that are kept to be shared
 
 
 def number(value: bytes, of: Value, where: str) -> int:
-    """Return a byte string as a number that fits.
+    """Return a byte string as a number.
 
-    Raises P4RuntimeError (INVALID_ARGUMENT).
+    Raises P4RuntimeError (INVALID_ARGUMENT) if the number does not fit the value's width.
     """
     try:
         return parse(value, of.bits)
@@ -39,7 +39,7 @@ def fixed(value: bytes, of: Value, where: str) -> bytes:
 def decode_match(table: Table, matches: Sequence[Message]) -> tuple[KeyField, ...]:
     """Return the engine's key of a table entry.
 
-    Raises P4RuntimeError (INVALID_ARGUMENT).
+    Raises P4RuntimeError (INVALID_ARGUMENT) if a match field is unknown, repeated, missing or not valid.
     """
     return _decode(table.name, table.fields, matches, table.position, table.anything, table.required)
 
@@ -130,7 +130,8 @@ def encode_match(fields: Sequence[Field], key: Sequence[KeyField], into: Message
 def decode_action(table: Table, action: Message, *, default: bool = False) -> Call:
     """Return an action that the table may have; equal actions on all devices with the program share one object.
 
-    Raises P4RuntimeError (INVALID_ARGUMENT, PERMISSION_DENIED).
+    Raises P4RuntimeError if the action is none of the table's or has wrong parameters (INVALID_ARGUMENT), or may not
+    be used here (PERMISSION_DENIED).
     """
     content = (action.SerializeToString(), default)
     call = table.calls.get(content)
@@ -151,7 +152,10 @@ def _decode_action(table: Table, action: Message, default: bool) -> Call:
 
 
 def decode_call(action: Action, params: Sequence[Message], where: str) -> Call:
-    """Return an action with its data in the engine's form. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+    """Return an action with its data in the engine's form.
+
+    Raises P4RuntimeError (INVALID_ARGUMENT) if a parameter is unknown, repeated, missing or does not fit.
+    """
     expected = len(action.params)
     args: list[bytes | None] = [None] * expected
     for param in params:

@@ -21,7 +21,7 @@ def encoder(spec: Message, types: Message) -> Callable[[bytes], Message]:
 
     `types` is P4Info's type_info.
 
-    Raises P4RuntimeError (UNIMPLEMENTED).
+    Raises P4RuntimeError (UNIMPLEMENTED) for a type that cannot be represented.
     """
     encode, length = _encoder(spec, types)
 
@@ -71,7 +71,8 @@ def _encoder_of_members(
 def decode(spec: Message, types: Message, value: Message) -> bytes:
     """Return the engine's bytes of a P4Data.
 
-    Raises P4RuntimeError (INVALID_ARGUMENT, OUT_OF_RANGE, UNIMPLEMENTED).
+    Raises P4RuntimeError for a value of another form than the type's (INVALID_ARGUMENT), a number that does not fit
+    (OUT_OF_RANGE), or a type that cannot be represented (UNIMPLEMENTED).
     """
     spec = _resolve(spec, types)
     kind = spec.WhichOneof("type_spec")

@@ -35,7 +35,7 @@ def packet_in(pipeline: Pipeline, frame: bytes) -> Message:
 def packet_out(pipeline: Pipeline, message: Message) -> bytes:
     """Return the frame to put into the CPU port.
 
-    Raises P4RuntimeError (INVALID_ARGUMENT).
+    Raises P4RuntimeError (INVALID_ARGUMENT) if a metadata field is unknown, repeated, missing or does not fit.
     """
     values = pipeline.packet_out or ()
     return b"".join((_header(values, message.metadata), message.payload))

@@ -27,7 +27,10 @@ _INDEX_BYTES = 4
 
 
 def cell_entry(path: PacketPath, name: str, index: int, members: Mapping[str, int]) -> Message:
-    """Return the entry of a cell with these members; other members are 0. Raises P4RuntimeError (NOT_FOUND)."""
+    """Return the entry of a cell with these members; other members are 0.
+
+    Raises P4RuntimeError (NOT_FOUND) if the packet path has no state with this name.
+    """
     number, state = _find(path, name)
     return _entry(number, index, objects.packed(state.kind, members))
 
@@ -45,7 +48,10 @@ class PathStates:
         return bool(self._states)
 
     def find(self, name: str) -> tuple[int, State]:
-        """Return the number and the state for a name. Raises P4RuntimeError (NOT_FOUND)."""
+        """Return the number and the state for a name.
+
+        Raises P4RuntimeError (NOT_FOUND) if the packet path has no state with this name.
+        """
         return _find(self._path, name)
 
     def port_failed(self, port: int) -> None:

@@ -31,7 +31,7 @@ class Ports:
     def parse(self, port: bytes | int, where: str) -> int:
         """Return a port as a number.
 
-        Raises P4RuntimeError (INVALID_ARGUMENT).
+        Raises P4RuntimeError (INVALID_ARGUMENT) if the number is too wide.
         """
         try:
             return parse(port if isinstance(port, bytes) else canonical(port), self._width)

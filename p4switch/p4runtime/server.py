@@ -116,7 +116,10 @@ class P4RuntimeServer:
         })
 
     def _of(self, device_id: int) -> _Served:
-        """Return the device with an id. Raises P4RuntimeError (NOT_FOUND)."""
+        """Return the device with an id.
+
+        Raises P4RuntimeError (NOT_FOUND) if the server has no such device.
+        """
         served = self._served.get(device_id)
         if served is None:
             first, *others = self._served

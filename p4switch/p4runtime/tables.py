@@ -79,7 +79,7 @@ class _State:
     def key_of(self, matches: Sequence[Message]) -> tuple[KeyField, ...]:
         """Return the engine's key, without the bits that masks exclude.
 
-        Raises P4RuntimeError (INVALID_ARGUMENT).
+        Raises P4RuntimeError as `decode_match` does.
         """
         key = decode_match(self.info, matches)
         if not self.masks:
@@ -611,7 +611,10 @@ class TableStore:
         return self._clock_ns()
 
     def find(self, message: Message) -> tuple[Key, Entry] | None:
-        """Return the entry with the key of a TableEntry, and that key. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        """Return the entry with the key of a TableEntry, and that key.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT) if the table does not exist or the key is not valid.
+        """
         state = self._state(message.table_id)
         key = self._key(state, message)
         entry = state.entries.get(key)
