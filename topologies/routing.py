@@ -153,7 +153,7 @@ def _rack_of(host: Host) -> IPv4Network:
 def departures(topology: Topology, switch: str) -> Mapping[IPv4Network, bool]:
     """Return the prefixes of the hosts whose packets start detours in a switch's group.
 
-    The value is True if the switch is the first one of all packets from the prefix.
+    The value is True if all packets from the prefix enter the network at this switch.
     """
     switches = _departures(topology).get(topology.route_groups.get(switch, -1))
     if switches is None:
@@ -344,8 +344,9 @@ class BaseRtts:
     def filling(self) -> Mapping[int | None, int]:
         """Largest base RTT between hosts that can fill a link, by the kind of the link.
 
-        The key None stands for links between switches. The pairs of hosts that count are those whose
-        slower end is the fastest; for the link of a host, the host is one of the pair.
+        For a link of a host, this is the largest base RTT among the fastest pairs of hosts that
+        include such a host. The key None stands for links between switches, for which all pairs are
+        compared. A pair is as fast as the slower one of its two links.
         """
         best: dict[int | None, tuple[int, int]] = {}
         for pair, rtts_ns in self.between.items():

@@ -439,8 +439,9 @@ class Run:
         """Attack of the run: attackers and kind of attack.
 
         Keys that the scenario leaves open get the most harmful values: pieces of one BDP, an RTT
-        apart, so that each is sent before there can be any feedback on congestion (3.5.2). Raises
-        UserError.
+        apart, so that each is sent before there can be any feedback on congestion (3.5.2).
+
+        Raises UserError for hosts that do not exist, and for values that contradict each other.
         """
         table = self.scenario.attack
         if table is None:

@@ -99,7 +99,7 @@ def parse_and_check(
     """Read, preprocess, parse and check the program in file `path`.
 
     `include_dirs` are searched for includes before those of the architectures (`core.p4` ...); `defines`
-    maps macro names to their text. `arch` names the architecture; without it, that which has the package of `main`.
+    maps macro names to their text. `arch` names the architecture, by default the one that has the package of `main`.
     Warnings are in `Program.warnings`.
 
     Raises `CompileError` with all errors found, `UserError` for a file that cannot be read and an unknown architecture.
