@@ -7,7 +7,8 @@
 // A program may define PARSER, FORWARDING (in place of Ipv4Forwarding), INGRESS_STAGE and
 // EGRESS_STAGE, a load balancer LOAD_BALANCER_ENQUEUE and LOAD_BALANCER_DEQUEUE, stages at the end
 // of ingress and at the start of egress. With LOSS_PPM, a switch loses that many of a million
-// packets at random on ingress, and again of the copies on egress.
+// packets at random on ingress, and again of the copies on egress. Packets that the chip generates
+// are not lost.
 #ifndef P4CC_SWITCH_P4
 #define P4CC_SWITCH_P4
 
@@ -46,7 +47,7 @@ control SwitchIngress(inout headers_t hdr, inout metadata_t meta,
 #ifdef LOSS_PPM
         bool lost;
         loss.apply(lost);
-        if (lost) {
+        if (lost && !IS_GENERATED) {
             lost_in.count(0);
             mark_to_drop(standard_metadata);
             exit;

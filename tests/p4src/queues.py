@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,10 @@ class QueueRig:
         view: SwitchView = QUEUE_VIEW,
         load_balancer: str = "ecmp",
         architecture: str | None = None,
+        defines: Mapping[str, str] = MappingProxyType({}),
         **queues: Any,
     ) -> None:
-        built, self.switch = builtin(build_of(program, load_balancer, architecture))
+        built, self.switch = builtin(build_of(program, load_balancer, architecture, **defines))
         chosen = programs.parameters(program, parameters)
         known = built.program
         entries = chosen.entries(replace(view, architecture=known.architecture, tables=known.tables))

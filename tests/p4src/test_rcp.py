@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from control_plane import programs
+from control_plane.pipelines import LOSS
 from control_plane.programs.entries import TableEntry
 from host_agents.cc.rcp import RATE
 from p4switch.errors import UserError
@@ -210,6 +211,17 @@ def test_only_the_packet_generator_updates_rates(chip: str) -> None:
     assert [update(2, 1), update(400, GENERATOR[chip]), update(1, GENERATOR[chip])] == [0, 0, 0]
     assert update(2, GENERATOR[chip]) > 0
     assert rig.counter("ingress_drops", 1) == 1
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_an_update_is_not_lost(chip: str) -> None:
+    """A switch that loses all packets still takes the bytes that arrived."""
+    rig = QueueRig("rcp", {}, architecture=chip, defines={LOSS: "1000000"})
+    rig.inject([(0, FLOW.data())])
+    rig.switch.register_write("arrived_of", OUT, (1 << 20).to_bytes(4, "big"))
+    assert rig.run(RTT_NS // 2) == []
+    assert (rig.register("arrived_of", OUT), rig.counter("lost_in", 0)) == (0, 1)
+    assert rig.register("reduction_of", OUT) > 0
 
 
 @pytest.mark.parametrize(

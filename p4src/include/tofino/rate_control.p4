@@ -14,12 +14,6 @@
 
 const bit<16> ETHERTYPE_RATE_UPDATE = 0x88B5;  // of local experiments (IEEE 802)
 
-#if __TARGET_TOFINO__ == 2
-const port_t GENERATOR_PORT = 6;
-#else
-const port_t GENERATOR_PORT = 68;
-#endif
-
 Register<bit<32>, port_t>(MAX_PORTS) arrived_of;    // Y so far, by egress port
 Register<bit<32>, port_t>(MAX_PORTS) queued_of;     // q in cells, when a packet left last
 Register<bit<32>, port_t>(MAX_PORTS) reduction_of;  // 0: R is C
@@ -74,7 +68,7 @@ control UpdateForwarding(inout headers_t hdr, inout metadata_t meta,
     }
 
     apply {
-        if (hdr.rate_update.isValid() && standard_metadata.ingress_port == GENERATOR_PORT) {
+        if (hdr.rate_update.isValid() && IS_GENERATED) {
             port_of_update.apply();
         } else {
             forwarding.apply(hdr, meta, standard_metadata);

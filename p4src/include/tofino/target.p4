@@ -16,6 +16,12 @@ typedef bit<16> frame_bytes_t;  // bytes of a frame on a link, as wide as the le
 
 @noWarn("unused") const bit<16> FCS_BYTES = 4;  // which a chip counts as the packet's
 
+#if __TARGET_TOFINO__ == 2
+@noWarn("unused") const bit<9> GENERATOR_PORT = 6;
+#else
+@noWarn("unused") const bit<9> GENERATOR_PORT = 68;
+#endif
+
 // v1model's metadata, as far as stages use it; include/tofino/pipeline.p4 takes it from intrinsic
 // metadata and back.
 struct standard_metadata_t {
@@ -54,6 +60,7 @@ void mark_to_drop(inout standard_metadata_t standard_metadata) {
     standard_metadata.checksum_error = (bit<1>)name.verify();
 #define IS_MALFORMED (standard_metadata.malformed == 1)
 #define IS_SHORTER_THAN(length) (false)  // ingress does not have a packet's length
+#define IS_GENERATED (standard_metadata.ingress_port == GENERATOR_PORT)  // by the chip itself
 
 // Elements of a stack whose number, from 1 to MAX_COUNTED, is a field of the packet: a state for
 // each. A loop needs the parser counter, but a chip's compiler takes that to pad short packets. A

@@ -19,6 +19,7 @@ typedef bit<32> frame_bytes_t;  // bytes that a frame takes on a link
     verify(hdr.ipv4.version == 4 && hdr.ipv4.ihl == 5, error.Ipv4HeaderUnsupported);
 #define IS_MALFORMED (standard_metadata.parser_error != error.NoError)
 #define IS_SHORTER_THAN(length) ((length) > standard_metadata.packet_length)
+#define IS_GENERATED (false)
 
 // Elements of a stack whose number, from 1 to MAX_COUNTED, is a field of the packet: a loop that
 // counts down.
