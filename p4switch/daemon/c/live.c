@@ -510,9 +510,9 @@ void live_set_switch(live *l, p4_switch *sw)
         l->tm.packet_bytes = p4_switch_packet_bytes(sw);
         l->tm.changed = p4_switch_watches_queues(sw) ? queue_changed : NULL;
         l->env_before = *p4_switch_get_env(sw);
-        p4_env env = {.ctx = l, .loops = l->loops, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
-                      .drop = env_drop, .digest = env_digest, .stop_queue = env_stop_queue, .now = env_now,
-                      .set_timer = env_set_timer, .log = env_log,
+        p4_env env = {.ctx = l, .loops = l->loops, .frame_new = env_frame_new, .frame_free = env_frame_free,
+                      .enqueue = env_enqueue, .drop = env_drop, .digest = env_digest,
+                      .stop_queue = env_stop_queue, .now = env_now, .set_timer = env_set_timer, .log = env_log,
                       .trace = l->env_before.trace ? env_trace : NULL};
         p4_switch_set_env(sw, &env);
     }

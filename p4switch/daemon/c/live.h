@@ -138,8 +138,8 @@ void live_lock(live *l); /* may be nested */
 void live_unlock(live *l);
 
 /* These functions are called with the lock held. -1: errno is set. */
-/* interface NULL: the CPU port, or one that `loops`. With LIVE_SEND_AUTO, errno tells afterwards why AF_XDP is not used,
- * if that is so. */
+/* interface NULL: the CPU port, or one that `loops`. With LIVE_SEND_AUTO, errno tells afterwards why AF_XDP is not
+ * used, if that is so. */
 live_port *live_add_port(live *l, uint32_t number, const char *interface, uint32_t ring_slots, live_sender sender,
                          bool loops);
 int live_set_link(live *l, live_port *port, uint64_t rate_bps, uint64_t delay_ns); /* rate 0: no limit */
