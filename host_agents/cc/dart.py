@@ -457,8 +457,9 @@ class DartReceiver(NotificationPoint):
 class SourceQueue:
     """Count of bytes that the NIC's limiters have released and its link has not sent (III-C).
 
-    No queue holds these bytes: packets that wait for the link stay at their limiter, which does not make up for what
-    it could not send in time. The count rises with the rates of all, and falls with the link's.
+    No queue holds these bytes, because packets that wait for the link stay at their limiter. A limiter does not
+    make up for packets that it could not send in time. The count rises with the sum of the limiters' rates, and falls
+    with the link's rate.
     """
 
     def __init__(self, line_rate_bps: float) -> None:

@@ -120,7 +120,7 @@ def credit_quanta(parameters: RcccParameters, path: Path) -> int:
 class Senders:
     """Sending halves of a NIC, and the number of those that have data, may send it, and wait for the link.
 
-    The number matters only among several, so it is not kept up to date for the only one.
+    With a single sending half nobody reads the number, so it is not kept up to date.
     """
 
     def __init__(self) -> None:

@@ -93,8 +93,8 @@ class Watermark:
     def on_probe(self, latency: float, share: float) -> None:
         """Update the watermark at the end of an RTT.
 
-        `share` is the share of operations with large packets of this kind among those sent in it;
-        -1 without operations.
+        Of the operations sent in the RTT, `share` is the part whose packets of this kind are large.
+        It is -1 if no operation was sent.
         """
         p = self.parameters
         over = (latency - p.lat_thresh) / (p.max_lat_thresh - p.lat_thresh)
