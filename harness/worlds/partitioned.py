@@ -119,11 +119,18 @@ class PartitionedWorld:
         return _merged(self._crew.gather(passed), hosts)
 
     def collect_details(self) -> None:
-        """Pass all details of flows that the workers have to the first session."""
+        """Pass all flows, and all details of flows, that the workers have to the first session.
+
+        It takes over the flows while the others prepare the details.
+        """
         session = self._local.session
-        parts = self._crew.gather(None if self.leads else session.details())
-        if self.leads:
-            session.join([details for details in parts if details is not None])
+        if session.divided:
+            started = self._crew.gather(None if self.leads else session.started())
+            if self.leads:
+                session.take_over(part for part in started if part is not None)
+        for details in self._crew.gather(None if self.leads else session.details()):
+            if details is not None:
+                session.join(details)
 
     # Counters
 

@@ -18,13 +18,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
+
+import numpy as np
 
 from harness.columns.column import Column
 from harness.measure.flow_record import FlowColumns, FlowRecord, Sent
 from harness.measure.recording import Rate
-from harness.workloads import Flow, Traffic
+from harness.workloads import Flow, FlowFields, Traffic, fields_of, flows_of
 from harness.workloads.collective_record import CollectiveReport
 from harness.worlds.host_session import (
     Completed,
@@ -58,27 +61,35 @@ class Connection:
 
 
 Place = tuple[int, int]  # number of a flow's connection, and its place on it; -1 and -1 if it has not started
+Numbers = Sequence[int]
+Places = tuple[Numbers, Numbers]  # by flow: both parts of its place
+
+
+class Started(NamedTuple):
+    """Flows of one worker's hosts, of which the first worker does not have all.
+
+    Flows have different indices at different workers, so they are identified by their places. All
+    that workers tell the first one at the end are columns, which take less time to pass on than
+    objects.
+    """
+
+    first: Numbers  # flows from the beginning of the run that have started at this worker's hosts, ...
+    first_places: Places
+    later: FlowFields  # ... and all flows that followed at its hosts, ...
+    later_known: Numbers  # ... when and at which host they became known, in pairs, ...
+    later_places: Places
 
 
 class Details(NamedTuple):
-    """Details of flows that one worker has and the first one does not.
+    """Details of flows that one worker has and the first one does not."""
 
-    They are columns, which take less time to pass on than an object for each flow. Flows have
-    different indices at different workers, so they are identified by their places.
-    """
-
-    first: list[int]  # flows from the beginning of the run that have started at this worker's hosts, ...
-    first_places: list[Place]
-    later: list[Flow]  # ... and all flows that followed at its hosts, ...
-    later_known: list[tuple[int, int]]  # ... when and at which host they became known, ...
-    later_places: list[Place]
-    sent: list[Place]  # completed flows with one sender and one receiver, ...
-    sizes_bytes: list[int]  # ... what was sent of them, ...
-    first_sent_ns: list[int]  # ... the times of their first packets and ends, ...
-    completed_ns: list[int]
+    sent: Places  # completed flows with one sender and one receiver, ...
+    sizes_bytes: Numbers  # ... what was sent of them, ...
+    first_sent_ns: Numbers  # ... the times of their first packets and ends, ...
+    completed_ns: Numbers
     sent_columns: dict[str, list[float]]  # ... and their columns that senders fill
-    delivered: list[Place]  # such flows that are delivered, ...
-    delivered_ns: list[int]  # ... when, ...
+    delivered: Places  # such flows that are delivered, ...
+    delivered_ns: Numbers  # ... when, ...
     delivered_columns: dict[str, list[float]]  # ... and their columns that receivers fill at delivery
     incomplete: dict[Place, dict[int, Sent]]  # flows that are not completed, as their senders have them, by host
     forged: int
@@ -298,75 +309,79 @@ class Session:
         for flow, sent in incomplete.items():
             self._sent.setdefault(flow, {})[host] = sent
 
-    def details(self) -> Details:
-        """Return the details of flows that only this worker has."""
+    def started(self) -> Started:
+        """Return the flows of this worker's hosts, in a divided session."""
         own = [record for record in self.records if self.owns(record.flow.source)]
         first = [record for record in own if record.flow.index < self._first and record.qp >= 0]
         later = [record for record in own if record.flow.index >= self._first]
-        sent = [record for record in own if record.completed_ns >= 0 and _is_single(record.flow)]
-        delivered = [
-            record
-            for record in self.records
-            if record.delivered_ns >= 0 and _is_single(record.flow) and self.owns(record.flow.destination)
-        ]
-        return Details(
-            [record.flow.index for record in first],
+        return Started(
+            array("q", [record.flow.index for record in first]),
             _places(first),
-            [record.flow for record in later],
-            [self._known_by(record.flow.index) for record in later],
+            fields_of([record.flow for record in later]),
+            array("q", chain.from_iterable(self._known_by(record.flow.index) for record in later)),
             _places(later),
+        )
+
+    def take_over(self, parts: Iterable[Started]) -> None:
+        """Take over the flows of all other workers' hosts, in a divided session at the end of the run.
+
+        All flows get the numbers that a single session gives them.
+        """
+        own = (record.flow for record in self.records if self.owns(record.flow.source))
+        flows = [*range(self._first), *(flow.index for flow in own if flow.index >= self._first)]
+        for started in parts:
+            flows += self._placed(started)
+        self._number(flows)
+
+    def _placed(self, started: Started) -> list[int]:
+        """Put the flows of another worker's hosts on their connections, and return those that followed."""
+        records, unknown = self.records, self._columns.unknown
+        placed: list[tuple[int, int, FlowRecord]] = []
+        later = flows_of(started.later)
+        for flow, known_ns, host, number, place in zip(
+            later, started.later_known[::2], started.later_known[1::2], *started.later_places, strict=True
+        ):
+            record = self._at((number, place))
+            if record is None:
+                flow.index = len(records)
+                record = FlowRecord(flow, -1, columns=unknown.copy())
+                records.append(record)
+                self._became_known.extend((known_ns, host))
+                placed.append((place, number, record))
+            else:
+                flow.index = record.flow.index
+                record.flow = flow
+        for index, number, place in zip(started.first, *started.first_places, strict=True):
+            if records[index].qp < 0:
+                placed.append((place, number, records[index]))
+        for place, number, record in sorted(placed, key=itemgetter(0)):
+            if number >= 0:
+                record.qp, record.place = number, place
+                self.connections[number - FIRST_NUMBER].flows.append(record)
+        return [flow.index for flow in later]
+
+    def details(self) -> Details:
+        """Return the details of flows that only this worker has."""
+        single = [record for record in self.records if _is_single(record.flow)]
+        sent = [record for record in single if record.completed_ns >= 0 and self.owns(record.flow.source)]
+        delivered = [record for record in single if record.delivered_ns >= 0 and self.owns(record.flow.destination)]
+        return Details(
             _places(sent),
-            [record.flow.size_bytes for record in sent],
-            [record.first_sent_ns for record in sent],
-            [record.completed_ns for record in sent],
+            array("q", [record.flow.size_bytes for record in sent]),
+            array("q", [record.first_sent_ns for record in sent]),
+            array("q", [record.completed_ns for record in sent]),
             _by_column(sent, (column.name for column in self._columns.of_senders)),
             _places(delivered),
-            [record.delivered_ns for record in delivered],
+            array("q", [record.delivered_ns for record in delivered]),
             _by_column(delivered, (column.name for column, _ in self._columns.when_delivered)),
             {(self.records[flow].qp, self.records[flow].place): by_host for flow, by_host in self._sent.items()},
             self.forged,
             self.traffic.part(self.owns) if self.divided else None,
         )
 
-    def join(self, parts: Sequence[Details]) -> None:
-        """Process all other workers' details at the end of the run.
-
-        The flows of divided sessions get the numbers that a single session gives them.
-        """
-        own = (record.flow for record in self.records if self.owns(record.flow.source))
-        flows = [*range(self._first), *(flow.index for flow in own if flow.index >= self._first)]
-        for details in parts:
-            flows += self._take_over(details)
-        for details in parts:
-            self._note_details(details)
-        if self.divided:
-            self._number(flows)
-
-    def _take_over(self, details: Details) -> list[int]:
-        """Take over all flows of another worker's hosts, with their places, and return those that followed."""
-        placed: list[tuple[Place, FlowRecord]] = []
-        for flow, known, place in zip(details.later, details.later_known, details.later_places, strict=True):
-            record = self._at(place)
-            if record is None:
-                flow.index = len(self.records)
-                record = FlowRecord(flow, -1, columns=self._columns.unknown.copy())
-                self.records.append(record)
-                self._became_known.extend(known)
-                placed.append((place, record))
-            else:
-                flow.index = record.flow.index
-                record.flow = flow
-        for index, place in zip(details.first, details.first_places, strict=True):
-            if self.records[index].qp < 0:
-                placed.append((place, self.records[index]))
-        for (number, _), record in sorted(placed, key=itemgetter(0)):
-            if number >= 0:
-                self._put_on(self.connections[number - FIRST_NUMBER], record)
-        return [flow.index for flow in details.later]
-
-    def _note_details(self, details: Details) -> None:
-        """Process another worker's details of flows, all of which have their places."""
-        sent, delivered = ([self._on(place) for place in places] for places in (details.sent, details.delivered))
+    def join(self, details: Details) -> None:
+        """Process another worker's details of flows at the end of the run, all of which have their places."""
+        sent, delivered = (list(map(self._on, *places)) for places in (details.sent, details.delivered))
         for record, size_bytes, first_sent_ns, completed_ns in zip(
             sent, details.sizes_bytes, details.first_sent_ns, details.completed_ns, strict=True
         ):
@@ -377,7 +392,7 @@ class Session:
             record.delivered_ns = delivered_ns
         _add_up_pieces([record.flow for record in sent])
         for place, by_host in details.incomplete.items():
-            self._sent.setdefault(self._on(place).flow.index, {}).update(by_host)
+            self._sent.setdefault(self._on(*place).flow.index, {}).update(by_host)
         self.forged += details.forged
         if self.divided:
             self.traffic.join(details.traffic)
@@ -386,14 +401,15 @@ class Session:
                 for record, value in zip(records, values, strict=True):
                     record.columns[name] = value
 
-    def _number(self, flows: Iterable[int]) -> None:
+    def _number(self, flows: Sequence[int]) -> None:
         """Give flows the numbers that a single session gives them.
 
         They are in order, as far as they became known at the same time and host.
         """
-        order = sorted(flows, key=self._known_by)
-        numbers = {flow: number for number, flow in enumerate(order)}
-        self.records = [self.records[flow] for flow in order]
+        numbers = np.array(flows, np.int64)
+        known_ns, hosts = np.array(self._became_known).reshape(-1, 2)[numbers].T
+        before = self.records
+        self.records = [before[flow] for flow in numbers[np.lexsort((hosts, known_ns))].tolist()]
         numbered: set[int] = set()  # flows that were broken up, by identity
         for number, record in enumerate(self.records):
             whole = record.flow.whole
@@ -401,8 +417,8 @@ class Session:
             if whole is not None and id(whole) not in numbered:
                 whole.index = len(numbered)
                 numbered.add(id(whole))
-        self.failed = {numbers[flow] for flow in self.failed}
-        self._sent = {numbers[flow]: sent for flow, sent in self._sent.items()}
+        self.failed = {before[flow].flow.index for flow in self.failed}
+        self._sent = {before[flow].flow.index: sent for flow, sent in self._sent.items()}
 
     def _at(self, place: Place) -> FlowRecord | None:
         """Return the flow at a place; None if this session does not have it there."""
@@ -412,9 +428,9 @@ class Session:
         flows = self.connections[number - FIRST_NUMBER].flows
         return flows[at] if at < len(flows) else None
 
-    def _on(self, place: Place) -> FlowRecord:
-        """Return the flow at a place, which this session has."""
-        return self.connections[place[0] - FIRST_NUMBER].flows[place[1]]
+    def _on(self, number: int, place: int) -> FlowRecord:
+        """Return the flow at a place of a connection, which this session has."""
+        return self.connections[number - FIRST_NUMBER].flows[place]
 
     def _known_by(self, flow: int) -> tuple[int, int]:
         """Return when and at which host a flow became known, in a divided session."""
@@ -640,8 +656,8 @@ def _is_joint(flow: Flow) -> bool:
     return not _is_single(flow) or flow.incast is not None
 
 
-def _places(records: Iterable[FlowRecord]) -> list[Place]:
-    return [(record.qp, record.place) for record in records]
+def _places(records: Sequence[FlowRecord]) -> Places:
+    return array("q", [record.qp for record in records]), array("q", [record.place for record in records])
 
 
 def _add_up_pieces(pieces: Iterable[Flow]) -> None:

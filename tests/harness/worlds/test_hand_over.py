@@ -270,7 +270,7 @@ def test_new_connections_are_numbered_alike_whichever_worker_is_ahead() -> None:
         worker.fabric.known_ns = 40
         assert worker.turns.settle(40, True) is None
     assert (first.fabric.gone_on, second.fabric.gone_on) == ([(30, 0)], [(25, 1)])
-    first.session.join([second.session.details()])
+    first.session.take_over([second.session.started()])
     ends = [(r.flow.source, r.flow.destination, r.qp) for r in first.session.records]
     assert ends == [(0, 1, 2), (1, 2, 3), (2, 0, 4), (1, 0, 5), (0, 2, 6)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import replace
@@ -28,7 +29,11 @@ class Hosts:
     """Everything that a session asks of its hosts, in order."""
 
     def __init__(
-        self, traffic: Traffic, os_overhead_ns: int = 0, owns: Callable[[int], bool] = lambda host: True
+        self,
+        traffic: Traffic,
+        os_overhead_ns: int = 0,
+        owns: Callable[[int], bool] = lambda host: True,
+        divided: bool = False,
     ) -> None:
         self.asked: list[tuple[int, Connect | Post | Assignment]] = []
         self.session = Session(
@@ -39,6 +44,7 @@ class Hosts:
             os_overhead_ns,
             owns,
             lambda record: self.started.append(record.flow.index),
+            divided,
         )
         self.started: list[int] = []
         self.session.begin()
@@ -90,13 +96,56 @@ def test_a_session_gets_the_details_that_only_another_one_has() -> None:
         hosts.session.note(0, Completed(0, nothing if own else SENT))
         hosts.session.note(0, Delivered(3, 0, 60, {} if own else {"marked_received": 2}))
         hosts.session.note(1, Completed(1, SENT if own else nothing))
-    assert second.session.details().sent == [(3, 0)]
-    first.session.join([second.session.details()])
+    details = second.session.details()
+    assert list(map(list, details.sent)) == [[3], [0]]
+    first.session.join(details)
     done, back, unfinished = first.session.records
     for record, marked in ((done, 4), (back, 2)):
         assert (record.first_sent_ns, record.completed_ns, record.columns["marked"]) == (5, 90, marked)
         assert {name: record.columns[name] for name in COUNTS} == COUNTS
     assert (unfinished.first_sent_ns, unfinished.columns["packets_sent"]) == (-1, 0)
+
+
+class _Followed(Traffic):
+    """Traffic in which each flow is followed by two pieces of one, at the same host."""
+
+    local = True
+
+    def on_completed(self, flow: Flow, now_ns: int) -> Iterable[Flow]:
+        if flow.whole is not None:
+            return ()
+        whole = Flow(flow.source, flow.destination, flow.size_bytes // 2, now_ns, pieces=2)
+        return [replace(whole, size_bytes=size, qp="same", whole=whole) for size in (300, whole.size_bytes - 300)]
+
+    def part(self, owns: Callable[[int], bool]) -> None:
+        return None
+
+
+def test_a_session_takes_over_flows_before_it_gets_their_details() -> None:
+    """All that it gets can be pickled, and pieces still belong to one flow."""
+
+    def carried_out(own: set[int], source: int, flows: Iterable[int]) -> Session:
+        traffic = _Followed([Flow(0, 1, 1000, 0, qp="same"), Flow(2, 3, 1000, 0, qp="same")])
+        session = Hosts(traffic, owns=own.__contains__, divided=True).session
+        session.start_due(0)
+        session.open_before(1, 0)
+        for time_ns, flow in enumerate(flows, 90):
+            session.note(source, Completed(flow, replace(SENT, completed_ns=time_ns)), time_ns)
+            session.start_due(time_ns)
+        return session
+
+    first, second = carried_out({0, 1}, 0, [0, 2, 3]), carried_out({2, 3}, 2, [1, 2, 3])
+    started, details = (pickle.loads(pickle.dumps(part())) for part in (second.started, second.details))
+    first.take_over([started])
+    flows = [(record.flow.source, record.flow.index, record.qp, record.place) for record in first.records]
+    assert [flow[:2] for flow in flows] == [(0, 0), (2, 1), (0, 2), (0, 3), (2, 4), (2, 5)]
+    assert [flow[2:] for flow in flows if flow[0] == 2] == [(3, 0), (3, 1), (3, 2)]
+    assert all(record.completed_ns < 0 for record in first.records if record.flow.source == 2)
+    first.join(details)
+    assert [record.completed_ns for record in first.records] == [90, 90, 91, 92, 91, 92]
+    wholes = [record.flow.whole for record in first.records[4:]]
+    assert wholes[0] is wholes[1]
+    assert wholes[0] == Flow(2, 3, 2 * SENT.size_bytes, 90, pieces=2, index=1)
 
 
 def test_flows_of_one_name_share_a_connection() -> None:
