@@ -123,7 +123,7 @@ class Session:
         that this session processes only the reports of hosts that it owns, and those on flows with
         several ends. Then those flows of the others that concern this session come by `learn`, and
         connections are opened by `open_before`. At the end the first session gets all flows by
-        `join`. `on_start` is called with each flow of this session that starts, before the requests
+        `take_over`. `on_start` is called with each flow of this session that starts, before the requests
         for it.
         """
         self.traffic = traffic
