@@ -50,7 +50,7 @@ class ProtocolInfo:
 
     `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data
     packets carry an INT shim. `agrees` names parameters that this program must have, too, with the
-    same values. `packets` are its own, with opcodes from 0xE0 to 0xFF; a protocol that uses those
+    same values. `packets` are its own, with opcodes from 0xE4 to 0xFE; a protocol that uses those
     of another one names it (`packets_of`). `parameters` is a dataclass with defaults. `mechanisms`
     are the names that may follow the protocol's: those of mechanisms, whose parameters
     `reaction_point` gets, or of other protocols, each of which it gets as a `Protocol`. `scopes`
@@ -203,7 +203,7 @@ class Protocol:
         for packet in self.info.packets:
             if packet.opcode < FIRST_CONTROL:
                 raise PacketError(
-                    f"packet {packet.name!r} of {self.info.name}: opcode {packet.opcode:#04x}; expected 0xe0 to 0xff"
+                    f"packet {packet.name!r} of {self.info.name}: opcode {packet.opcode:#04x}; expected 0xe4 to 0xfe"
                 )
         own = Opcodes({THE_TRANSPORT: TRANSPORT, self.info.packets_of or self.info.name: self.info.packets})
         for added in self.mechanisms.values():

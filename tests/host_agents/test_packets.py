@@ -198,7 +198,7 @@ def test_an_opcode_is_unique_within_a_run_only(monkeypatch: pytest.MonkeyPatch) 
     ("opcode", "message"),
     [
         (0xE1, "opcode 0xe1 is wanted twice: by 'SACK with INT' of the transport and by 'probe' of mine"),
-        (0xC3, "packet 'probe' of mine: opcode 0xc3; expected 0xe0 to 0xff"),
+        (0xC3, "packet 'probe' of mine: opcode 0xc3; expected 0xe4 to 0xfe"),
     ],
 )
 def test_a_protocol_cannot_take_what_is_the_transports(
