@@ -101,7 +101,8 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
     }
 
     // Each of these is an action of its own, because a stage of a chip does a single operation on a
-    // word, and both fields of the shim are in one word.
+    // word. Both fields of the shim are in one word, and so are the rate and the time of a record.
+    // All packets take the steps of the shim: a chip takes those in a condition after the sum.
     action copy_shim() {
         shim = hdr.int_shim.hop_count ++ hdr.int_shim.path_id;
     }
@@ -126,9 +127,16 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
         bytes = bytes + overhead_bytes;
     }
 
+    action add_record() {
+        bytes = bytes + (frame_bytes_t)INT_RECORD_BYTES;
+    }
+
+    action record_rate() {
+        hdr.int_record.link_rate_code = rate_code;
+    }
+
     action append_record() {
         hdr.int_record.setValid();
-        hdr.int_record.link_rate_code = rate_code;
         hdr.int_record.timestamp_ns =
             (bit<24>)TICKS_TO_NS(standard_metadata.egress_global_timestamp, tick_scale);
         hdr.int_record.queue_cells = (bit<16>)standard_metadata.deq_qdepth;
@@ -141,18 +149,20 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
 
     apply {
         if (port_telemetry.apply().hit) {
+            copy_shim();
+            copy_length();
+            add_link_to_path();
+            add_ethernet();
+            count_hop();
+            add_overhead();
             if (hdr.int_shim.isValid() && hdr.int_shim.hop_count < INT_MAX_HOPS) {
-                copy_shim();
-                add_link_to_path();
-                count_hop();
+                add_record();
                 append_record();
+                record_rate();
                 if ((bit<19>)standard_metadata.deq_qdepth > 0xFFFF) {
                     hdr.int_record.queue_cells = 0xFFFF;
                 }
             }
-            copy_length();
-            add_ethernet();
-            add_overhead();
             AT_LEAST(bytes, FLIT_BYTES)
             sent.apply(standard_metadata.egress_port, bytes, tx_bytes);
             if (hdr.int_record.isValid()) {
