@@ -4,11 +4,10 @@
 //   ingress    include/forwarding.p4 with the load balancer, then the program's stage
 //   egress     the program's stage, at dequeue
 //
-// A program may define PARSER, FORWARDING (in place of Ipv4Forwarding), INGRESS_STAGE and
-// EGRESS_STAGE, a load balancer LOAD_BALANCER_ENQUEUE and LOAD_BALANCER_DEQUEUE, stages at the end
-// of ingress and at the start of egress. With LOSS_PPM, a switch loses that many of a million
-// packets at random on ingress, and again of the copies on egress. Packets that the chip generates
-// are not lost.
+// A program may define PARSER, FORWARDING (not Ipv4Forwarding), INGRESS_STAGE, EGRESS_STAGE, and
+// for a load balancer LOAD_BALANCER_ENQUEUE and LOAD_BALANCER_DEQUEUE, stages at the end of ingress
+// and at the start of egress. With LOSS_PPM, a switch loses that many of a million packets randomly
+// on ingress, but none that its chip generates, and again of the copies on egress.
 #ifndef P4CC_SWITCH_P4
 #define P4CC_SWITCH_P4
 
