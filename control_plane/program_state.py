@@ -205,7 +205,7 @@ def _counts(data: Message) -> dict[str, int]:
 class Cell(NamedTuple):
     """Number that a program keeps.
 
-    `cell` is its index, or -1 for a direct counter or meter, which has the `entry` of a table.
+    `cell` is its index. For a direct counter or meter, `cell` is -1 and `entry` is its table entry.
     `field` is the unit of a counter, a rate or burst of a meter, the member of a register's struct,
     or else "value". A register value of more than 64 bits is split into cells of 64 bits each, the
     lowest first, with `[bit]` after the field.

@@ -1,4 +1,4 @@
-"""Parts of a queue pair that both its halves use."""
+"""Parts of a queue pair that are passed to both its halves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from host_agents.port import Port
 
 
 class Transport:
-    """Parts of one queue pair that both halves need; each half keeps those that it needs."""
+    """Parts of one queue pair that are passed to both halves; each half keeps those that it uses."""
 
     def __init__(
         self,

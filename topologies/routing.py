@@ -344,9 +344,9 @@ class BaseRtts:
     def filling(self) -> Mapping[int | None, int]:
         """Largest base RTT between hosts that can fill a link, by the kind of the link.
 
-        For a link of a host, this is the largest base RTT among the fastest pairs of hosts that
-        include such a host. The key None stands for links between switches, for which all pairs are
-        compared. A pair is as fast as the slower one of its two links.
+        For a kind of hosts' links, the fastest pairs with a host on such a link are compared. For
+        links between switches (key None), the fastest of all pairs are compared. A pair is as fast
+        as the slower one of its two links.
         """
         best: dict[int | None, tuple[int, int]] = {}
         for pair, rtts_ns in self.between.items():

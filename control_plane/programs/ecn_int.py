@@ -12,7 +12,7 @@ from control_plane.programs.int import link_rate_code, telemetry_entries
 
 @register("ecn_int")
 class EcnIntParameters(EcnParameters):
-    """Parameters of `ecn`; telemetry records follow from the switch."""
+    """Parameters of `ecn`; the entries for telemetry records are computed from the switch."""
 
     contains: ClassVar[tuple[str, ...]] = ("ecn", "int")
     telemetry: ClassVar[bool] = True

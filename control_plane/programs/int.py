@@ -16,7 +16,7 @@ LINK_RATE_CODES = {int(rate_bps): code for code, rate_bps in enumerate(LINK_RATE
 
 @register("int")
 class IntParameters(ProgramParameters):
-    """No parameters; a telemetry record follows from the switch."""
+    """Empty set of parameters; the entries for telemetry records are computed from the switch."""
 
     telemetry: ClassVar[bool] = True
     architectures: ClassVar[tuple[str, ...]] = ("v1model", "tna", "t2na")

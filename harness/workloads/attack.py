@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attack:
-    """Attack: flows of at least `over_bytes` from these hosts, by index, are broken into pieces.
+    """Attack that breaks each flow of at least `over_bytes` from one of `hosts` (indices) into pieces.
 
-    Either each piece has `piece_bytes`, or there are `pieces` of them. With kind `none` flows stay
-    as they are, but are attributed to attackers and victims.
+    Either each piece has `piece_bytes`, or a flow has `pieces` of them. With kind `none` flows stay
+    whole, but are attributed to attackers and victims.
     """
 
     kind: Literal["none", "parallel", "staggered"]

@@ -687,7 +687,9 @@ class NotificationPoint(Point):
         """Handle the in-order delivery of the first packet of a message."""
 
     def on_message_end(self, now_ns: int, size_bytes: int) -> None:
-        """Handle the delivery of the last packet of a message, after `on_message_start`, maybe at once.
+        """Handle the in-order delivery of the last packet of a message.
+
+        The call follows that of `on_message_start` immediately if the message has one packet.
 
         Parameters
         ----------

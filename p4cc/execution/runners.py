@@ -32,12 +32,12 @@ def one_by_one(
     writing: Writing | None = None,
     building: Building | None = None,
 ) -> Generator[Result, None, None]:
-    """Make each run in a world of `make` as `how` says, write it to a new folder, and yield its results.
+    """Execute each run in a world from `make`, write its results to a new folder, and yield them.
 
-    `runs` also has a function for each run that is called before the run and returns the receiver
-    of its progress. `building` receives the share of the network that is built, and `writing` the
-    share of the trace that is written, which may take longer than the run. Raises the exceptions of
-    worlds.
+    `runs` has, for each run, its folder and a function that is called before the run and returns
+    the receiver of its progress. `how` is stored with the results. `building` receives the share of
+    the network that is built. `writing` receives the share of the trace that is written, because
+    writing a trace may take longer than the run. Raises the exceptions of worlds.
     """
     for run, folder, begin in runs:
         collect_what_was_left()

@@ -217,7 +217,7 @@ def cast(c_type: str, code: Code) -> C:
 
 
 def widened(code: str) -> C:
-    """Return an unsigned value of up to 64 bits, such as a struct's member."""
+    """Return the cast of `code`, an unsigned value of at most 64 bits, to 64 bits."""
     return Cast(U64_TYPE, Text(code), widens=True)
 
 

@@ -305,7 +305,7 @@ def _operate(em: Emitter, op: str, rep: Rep, *operands: C) -> C:
 
 @dataclass(frozen=True)
 class Place:
-    """Something of a fixed width that can be read, and mostly written."""
+    """Storage of a fixed width: a header field, metadata, action data or a register."""
 
     width: int
     signed: bool

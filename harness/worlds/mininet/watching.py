@@ -39,8 +39,8 @@ def watched(
 ) -> Callable[[float, int, int, int], None]:
     """Return an extended `progress` that queries switches once a second and passes their answers on.
 
-    Model time is 0 at `epoch_ns` (CLOCK_MONOTONIC). Switches are queried again once all have
-    answered.
+    Model time is 0 at `epoch_ns` (CLOCK_MONOTONIC). A query is delayed until all switches have
+    answered the one before.
     """
     asked_ns, next_s = -1, 0.0
 

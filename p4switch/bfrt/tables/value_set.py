@@ -34,7 +34,7 @@ class ValueSetTable(Table):
         self._keys = Keys(info)
 
     def check_target(self, target: Message) -> None:
-        """Refuse a write for another number of pipes, directions or parsers than entries are for."""
+        """Refuse a write whose target lacks the pipes, direction or parser that the entries' scope requires."""
         super().check_target(target)
         scope = self.attributes.get(ParserScope.kind)
         if isinstance(scope, ParserScope):
