@@ -49,12 +49,13 @@ class ProtocolInfo:
     """Declaration of a protocol in its file.
 
     `program` is the P4 program (without .p4) that the switches must run; `telemetry` makes data
-    packets carry an INT shim. `agrees` names parameters that this program must have, too, with the
-    same values. `packets` are its own, with opcodes from 0xE4 to 0xFE; a protocol that uses those
-    of another one names it (`packets_of`). `parameters` is a dataclass with defaults. `mechanisms`
-    are the names that may follow the protocol's: those of mechanisms, whose parameters
-    `reaction_point` gets, or of other protocols, each of which it gets as a `Protocol`. `scopes`
-    are the possible scopes of a reaction point, and `scope` is the default (`NicConfig.cc_scope`).
+    packets carry an INT shim. `agrees` names parameters that the program must have, too, with the
+    same values. `packets` are the protocol's own packets, with opcodes from 0xE4 to 0xFE; a protocol
+    that uses the packets of another one names it in `packets_of`. `parameters` is a dataclass with
+    defaults. `mechanisms` are the names of mechanisms or other protocols that may follow the
+    protocol's name; `reaction_point` gets a mechanism's parameters, or a protocol as a `Protocol`.
+    `scopes` are the possible scopes of a reaction point, and `scope` is the default
+    (`NicConfig.cc_scope`).
     """
 
     name: str

@@ -22,7 +22,7 @@ def nic_switch_name(host: str) -> str:
 
 
 def nodes_of(topology: Topology, name: str) -> set[str]:
-    """Return the name of a node, with those of its NICs if it is a server's."""
+    """Return the name of a node and, if the node is a server, the names of its NICs."""
     return {name, *(topology.hosts[nic].name for nic in topology.servers.get(name, ()))}
 
 

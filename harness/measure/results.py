@@ -299,8 +299,8 @@ def note_order(folder: Path, names: Sequence[str]) -> None:
 def load_all(folder: Path) -> list[Result]:
     """Load a run's folder, or all runs directly inside `folder`.
 
-    They are in the order that `note_order` has written. Others follow, by name and seed. Raises
-    UserError if there is none, and for a link to a run's folder.
+    The runs are in the order that `note_order` has written. Runs that it does not name follow, by
+    name and seed. Raises UserError if there is no run, and for a link to a run's folder.
     """
     if os.path.lexists(folder / "summary.json"):
         return [load(folder)]

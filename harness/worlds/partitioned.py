@@ -109,7 +109,7 @@ class PartitionedWorld:
     def host_reports(self) -> dict[int, HostReport]:
         """Return the hosts' reports at the end, by host, without the bytes on their links.
 
-        Each session knows the flows of its own hosts' reports, and passes them on with the details.
+        A session keeps the flows of its hosts' reports; `collect_details` passes them on.
         """
         own = self._local.host_reports()
         for host, report in own.items():

@@ -65,8 +65,8 @@ class ProgressWatch:
     def stands_still(self, now_ns: int, seen: object, finished: bool, all_started: bool) -> bool:
         """Return whether there has been no progress since the last call.
 
-        `seen` differs from that of the last call if there was any. `finished` and `all_started` are
-        those of all flows of the run.
+        `seen` is any value that changes with progress. `finished` and `all_started` say whether all
+        flows of the run have ended and started.
         """
         to_come = now_ns <= self._last_change_ns or not all_started
         if to_come or finished or seen != self._seen:

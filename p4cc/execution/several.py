@@ -23,8 +23,8 @@ Made = Generator[tuple[int, Result], None, None]
 def known(runs: Sequence[PlannedRun], reuse: Sequence[Path], resume: Path | None, how: How) -> dict[int, Result]:
     """Return existing results of the same inputs in `resume` and `reuse`, by number of the run.
 
-    Raises UserError if `resume` is not a folder of these runs. It would then have some runs twice,
-    or runs that are in no report.
+    Raises UserError if `resume` has other runs than these, because the folder would then have some
+    runs twice, or runs that are in no report.
     """
     resumed = results.load_all(resume) if resume is not None else []
     kept = [*resumed, *(result for earlier in reuse for result in results.load_all(earlier))]

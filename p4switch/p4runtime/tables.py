@@ -595,7 +595,7 @@ class TableStore:
                 self.write_indirect_default(ident, self._default_message(state, p4runtime_pb2.TableEntry()).action)
 
     def forget_initial_entries(self, of: TableStore) -> None:
-        """Remove the program's own entries, unless constant, from the tables that `of` has too."""
+        """Remove the program's entries that are not constant from each table that is also in `of`."""
         for ident, state in self._states.items():
             if ident in of._states and not state.info.is_const:
                 for key in [key for key, entry in state.entries.items() if not entry.is_const]:
