@@ -377,7 +377,7 @@ def test_of_messages_that_are_there_a_receive_from_any_rank_takes_the_first(tmp_
 
 def test_wildcards_that_do_not_fit(tmp_path: Path) -> None:
     (tmp_path / "two.goal").write_text(GOAL.replace("send 4096b to 1", "send 4096b to -1"))
-    with pytest.raises(UserError, match=r"two\.goal:6: 'l2: send 4096b to -1 .*'; expected the rank and tag of what"):
+    with pytest.raises(UserError, match=r"two\.goal:6: 'l2: send 4096b to -1 .*'; expected the rank and tag of a send"):
         made("goal", tmp_path, file="two.goal")
     (tmp_path / "two.goal").write_text(GOAL.replace("send 4096b to 1", f"send {'40' * 999}b to -1"))
     with pytest.raises(UserError) as caught:
