@@ -285,10 +285,8 @@ class Session:
 
     def flow_at(self, number: int, place: int) -> int | None:
         """Return the flow at a place of a connection; None if it has not started yet."""
-        if number - FIRST_NUMBER >= len(self.connections):
-            return None
-        flows = self.connections[number - FIRST_NUMBER].flows
-        return flows[place].flow.index if place < len(flows) else None
+        record = self._at(number, place)
+        return None if record is None else record.flow.index
 
     def has_flows_of(self, number: int) -> bool:
         """Return whether this session has the flows of a connection, as far as it is known."""
@@ -341,7 +339,7 @@ class Session:
         for flow, known_ns, host, number, place in zip(
             later, started.later_known[::2], started.later_known[1::2], *started.later_places, strict=True
         ):
-            record = self._at((number, place))
+            record = self._at(number, place)
             if record is None:
                 flow.index = len(records)
                 record = FlowRecord(flow, -1, columns=unknown.copy())
@@ -420,13 +418,12 @@ class Session:
         self.failed = {before[flow].flow.index for flow in self.failed}
         self._sent = {before[flow].flow.index: sent for flow, sent in self._sent.items()}
 
-    def _at(self, place: Place) -> FlowRecord | None:
-        """Return the flow at a place; None if this session does not have it there."""
-        number, at = place
-        if number < 0:
+    def _at(self, number: int, place: int) -> FlowRecord | None:
+        """Return the flow at a place of a connection; None if this session does not have it there."""
+        if not 0 <= number - FIRST_NUMBER < len(self.connections):
             return None
         flows = self.connections[number - FIRST_NUMBER].flows
-        return flows[at] if at < len(flows) else None
+        return flows[place] if place < len(flows) else None
 
     def _on(self, number: int, place: int) -> FlowRecord:
         """Return the flow at a place of a connection, which this session has."""
