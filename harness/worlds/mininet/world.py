@@ -131,8 +131,8 @@ class MininetWorld:
                 )
 
     def _check_loops(self) -> None:
-        for each in () if self._class.has_loops else self.run_plan.switch_programs:
-            if each.loopback.ports:
+        for each in self.run_plan.switch_programs:
+            if each.loopback.ports and not self._class.has_loops:
                 key = each.key_of("loopback.ports")
                 raise UserError(f"{key}: switch {self._switch!r} has no such ports; expected --switch builtin, or none")
 
