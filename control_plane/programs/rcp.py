@@ -15,6 +15,7 @@ from control_plane.programs.base import ProgramParameters, SwitchView, register
 from control_plane.programs.entries import Action, DefaultAction, Entry, Exact, Lpm, PathCell, TableEntry
 from control_plane.programs.forwarding import forwarding_entries
 from p4switch.architectures.front_panel import FrontPanel
+from p4switch.architectures.tna.state import PktgenBufferState, Trigger
 from p4switch.errors import UserError
 
 _WORD = 1 << 32
@@ -27,8 +28,6 @@ _MOST_CLASSES = 4  # of links, for each of which the table link_rate has STEPS
 _ETHERTYPE = 0x88B5
 _HIGHEST_PRIORITY = 7
 _ADDRESS_BYTES, _UPDATE_BYTES, _FRAME_BYTES = 6, 5, 60
-_CELL_BYTES = 16  # of the packet generator's buffer
-_PERIODIC = 4  # trigger of the packet generator
 
 
 @register("rcp")
@@ -151,10 +150,11 @@ class RcpParameters(ProgramParameters):
         """Yield the cells with which the packet generator makes an update for each port in every interval."""
         frame = bytes(_ADDRESS_BYTES) + _ETHERTYPE.to_bytes(2, "big") + bytes(_UPDATE_BYTES)
         frame += bytes(_FRAME_BYTES - _ADDRESS_BYTES - len(frame))
-        for index, start in enumerate(range(0, len(frame), _CELL_BYTES)):
-            part = frame[start : start + _CELL_BYTES].ljust(_CELL_BYTES, b"\0")
+        cell_bytes = PktgenBufferState.BYTES
+        for index, start in enumerate(range(0, len(frame), cell_bytes)):
+            part = frame[start : start + cell_bytes].ljust(cell_bytes, b"\0")
             yield PathCell("$pktgen_buffer", index, {"bytes": int.from_bytes(part, "big")})
-        timer = {"trigger": _PERIODIC, "timer_ns": interval_ns, "batches": 1, "packets": ports}
+        timer = {"trigger": Trigger.PERIODIC, "timer_ns": interval_ns, "batches": 1, "packets": ports}
         yield PathCell("$pktgen", 0, {**timer, "length": len(frame), "enabled": 1, "port": panel.recirculation[0]})
 
 

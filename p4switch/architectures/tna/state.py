@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 from p4switch.architectures.extern import ExternType
 from p4switch.architectures.packet_path import State
 
@@ -65,13 +67,23 @@ class DeviceState(ExternType):
     )  # fmt: skip
 
 
+class Trigger(IntEnum):
+    """Triggers of the packet generator, as in packet_path.h."""
+
+    RECIRCULATION = 1
+    DEPARSER = 2
+    ONE_SHOT = 3
+    PERIODIC = 4
+    PORT_DOWN = 5
+
+
 class PktgenState(ExternType):
     """State of an application of the packet generator.
 
-    Trigger 1 is a recirculated packet that has the bits of `value` where `mask` has ones, in its first 4 bytes (TNA) or
-    16 bytes (T2NA). Trigger 2 is a packet for which the deparser emits to a `Pktgen`. Triggers 3
-    and 4 are the end of `timer_ns`, once and periodically, counted from when it is enabled; `due` is the tick of the
-    next one (0: not known, the highest number: none). Trigger 5 is a port of the pipe that goes down, in T2NA only one
+    Its `trigger` is a `Trigger`. RECIRCULATION is a recirculated packet that has the bits of `value` where `mask` has
+    ones, in its first 4 bytes (TNA) or 16 bytes (T2NA). DEPARSER is a packet for which the deparser emits to a
+    `Pktgen`. ONE_SHOT and PERIODIC are the end of `timer_ns`, counted from when it is enabled; `due` is the tick of the
+    next one (0: not known, the highest number: none). PORT_DOWN is a port of the pipe that goes down, in T2NA only one
     of those in the cell `value` of `PortMaskState`. The application generates the given number of batches with the
     given number of packets, all at once. They arrive at `port` of the pipe and have `length` bytes of the buffer from
     `offset` on. The other members count what has been triggered and generated.
@@ -87,7 +99,9 @@ class PktgenState(ExternType):
 class PktgenBufferState(ExternType):
     """Bytes of the packet generator's buffer, the first in the highest bits."""
 
-    cell = (("bytes", 128),)
+    BYTES = 16
+    """Bytes of a cell."""
+    cell = (("bytes", 8 * BYTES),)
 
 
 class PortMaskState(ExternType):

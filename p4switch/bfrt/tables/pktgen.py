@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from p4switch.architectures.architecture import ARCHITECTURES
 from p4switch.architectures.tna import MOST_GENERATED
+from p4switch.architectures.tna.state import PktgenBufferState, Trigger
 from p4switch.bfrt.fields import Json
 from p4switch.bfrt.keys import number, width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.device import State
     from p4switch.p4runtime.profiles import Undo
 
-_PERIODIC, _PORT_DOWN = "trigger_timer_periodic", "trigger_port_down"
 _Update = bfruntime_pb2.Update
 _WRITES = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY, _Update.DELETE})
 
@@ -32,8 +32,10 @@ class ApplicationTable(PathTable):
 
     state = "$pktgen"
     takes = _WRITES
-    _TRIGGERS: ClassVar[Mapping[str, int]] = {
-        "trigger_recirc_pattern": 1, "trigger_dprsr": 2, "trigger_timer_one_shot": 3, _PERIODIC: 4, _PORT_DOWN: 5,
+    _TRIGGERS: ClassVar[Mapping[str, Trigger]] = {
+        "trigger_recirc_pattern": Trigger.RECIRCULATION, "trigger_dprsr": Trigger.DEPARSER,
+        "trigger_timer_one_shot": Trigger.ONE_SHOT, "trigger_timer_periodic": Trigger.PERIODIC,
+        "trigger_port_down": Trigger.PORT_DOWN,
     }  # fmt: skip
     _SAME: ClassVar[Mapping[str, str]] = {
         "timer_nanosec": "timer_ns", "pattern_value": "value", "pattern_mask": "mask", "port_mask_sel": "value",
@@ -85,9 +87,9 @@ class ApplicationTable(PathTable):
                 unimplemented(f"{self.name}: {name} other than 0 is not supported")
         if (packets := cell["batches"] * cell["packets"]) > MOST_GENERATED:
             invalid(f"{self.name}: {packets} packets a trigger, all at once; expected at most {MOST_GENERATED}")
-        if cell["trigger"] == self._TRIGGERS[_PORT_DOWN] and cell["batches"] > 1:
+        if cell["trigger"] == Trigger.PORT_DOWN and cell["batches"] > 1:
             invalid(f"{self.name}: {cell['batches']} batches; expected 1, as packets have the port instead of it")
-        if cell["enabled"] and cell["trigger"] == self._TRIGGERS[_PERIODIC]:
+        if cell["enabled"] and cell["trigger"] == Trigger.PERIODIC:
             self._check_rate(packets, cell["timer_ns"], state)
         return self._store(index, cell, state)
 
@@ -126,7 +128,7 @@ class BufferTable(Table):
     """Bytes of the buffer; a key is a range of them, by its offset and its size."""
 
     takes = _WRITES
-    _STATE, _CELL_BYTES = "$pktgen_buffer", 16
+    _STATE, _CELL_BYTES = "$pktgen_buffer", PktgenBufferState.BYTES
 
     def _range(self, entry: Message, state: State) -> range:
         """Return the positions that a key names. Raises P4RuntimeError (INVALID_ARGUMENT)."""
