@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from p4switch.architectures.ports import WIDTH_BITS
@@ -98,7 +98,11 @@ class FixedTable(Table):
         if entry.is_default_entry:
             self._refuse_default()
         wanted = [self._index(entry)] if entry.WhichOneof("value") == "key" else None
-        return [self._found(index, state) for index in self._indices(state) if wanted is None or index in wanted]
+        return self._all_found([i for i in self._indices(state) if wanted is None or i in wanted], state)
+
+    def _all_found(self, indices: Sequence[int], state: State) -> list[Message]:
+        """Return existing entries."""
+        return [self._found(index, state) for index in indices]
 
 
 class PathTable(FixedTable):

@@ -6,7 +6,7 @@ refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from p4switch.architectures.ports import WIDTH_BITS
@@ -14,6 +14,7 @@ from p4switch.bfrt.attributes import Attribute, Client, Notice
 from p4switch.bfrt.fields import Json
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables.base import TABLE_KINDS
+from p4switch.bfrt.tables.entities import in_turn
 from p4switch.bfrt.tables.fixed import FixedTable
 from p4switch.p4runtime.errors import already_exists, invalid, not_found, unimplemented
 from p4switch.p4runtime.ports import PortCounts
@@ -183,13 +184,25 @@ class PortStatTable(FixedTable):
     def _remove(self, index: int, state: State) -> Undo:
         return self._set(index, state.ports.counts()[index])
 
+    def clear(self, state: State) -> Undo:
+        """Set the counts of all ports to 0."""
+        return in_turn(self._set(index, counts) for index, counts in state.ports.counts().items())
+
     def _set(self, index: int, counts: PortCounts) -> Undo:
         old = self._before.get(index, PortCounts())
         self._before[index] = counts
         return lambda: self._set(index, old)
 
     def _found(self, index: int, state: State) -> Message:
-        now, before = state.ports.counts()[index], self._before.get(index, PortCounts())
+        return self._of(index, state.ports.counts()[index])
+
+    def _all_found(self, indices: Sequence[int], state: State) -> list[Message]:
+        """Return entries with the counts of one moment, since all ports are counted at once."""
+        counts = state.ports.counts()
+        return [self._of(index, counts[index]) for index in indices]
+
+    def _of(self, index: int, now: PortCounts) -> Message:
+        before = self._before.get(index, PortCounts())
         fields = dict.fromkeys((info["name"][1:] for info in self._data.values()), 0)
         for name, member in _COUNTED.items():
             fields[name] = getattr(now, member) - getattr(before, member)
