@@ -155,6 +155,11 @@ def array(c_type: str, name: str, rows: Sequence[object], *last: object) -> Vari
     return Variable(f"static const {c_type} {name}[]", Rows([*rows, *last]))
 
 
+def limbs(number: int, count: int) -> Rows:
+    """Return the limbs of a wide integer, the least significant one first."""
+    return Rows([f"0x{number >> 64 * i & (1 << 64) - 1:x}ull" for i in range(count)])
+
+
 # --- order of statements ----------------------------------------------------------------------------------------------
 
 

@@ -14,10 +14,10 @@ from p4switch.engine.cnodes import (
     If,
     Label,
     Return,
-    Rows,
     Statement,
     Switch,
     commented,
+    limbs,
 )
 
 
@@ -128,8 +128,7 @@ class Emitter:
     def limbs(self, count: int, number: int) -> C:
         """Declare a constant of `count` limbs."""
         name = self.name()
-        words = Rows([f"0x{number >> 64 * i & (1 << 64) - 1:x}ull" for i in range(count)])
-        self.declare(f"static const uint64_t {name}[{count}] = {words}")
+        self.declare(f"static const uint64_t {name}[{count}] = {limbs(number, count)}")
         return Text(name)
 
     def array(self, limbs: int) -> C:

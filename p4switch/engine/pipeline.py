@@ -108,8 +108,8 @@ class PipelineGenerator:
             return "NULL"
         number, members = self.control.numbers[call.action], {}
         for value, parameter in zip(call.args, self.control.parameters[number], strict=True):
-            limbs = [f"0x{value >> 64 * i & (1 << 64) - 1:x}ull" for i in range((parameter.width + 63) // 64)]
-            members[parameter.member] = limbs[0] if parameter.width <= 64 else cnodes.Rows(limbs)
+            limbs = cnodes.limbs(value, (parameter.width + 63) // 64)
+            members[parameter.member] = limbs.items[0] if parameter.width <= 64 else limbs
         return f"&(const {self.control.named('args', number)}){cnodes.Fields(members)}"
 
     def _constant_call(self, node: flow.Node, table: Table, apply: ir.Apply) -> bool:
