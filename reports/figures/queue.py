@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
 from matplotlib.axes import Axes
 
 from harness.measure.results import Result
@@ -26,10 +27,17 @@ def _place(result: Result) -> dict[str, Any] | None:
 
     None if no such queue was sampled.
     """
-    sampled = set(result.queues[["switch", "port"]].drop_duplicates().itertuples(index=False, name=None))
     bottleneck = result.summary["bottleneck"]
     places = [*_worst(result), *([bottleneck] if bottleneck else [])]
-    return next((place for place in places if (place["switch"], place["port"]) in sampled), None)
+    return next((place for place in places if len(_samples(result, place))), None)
+
+
+def _samples(result: Result, place: dict[str, Any]) -> pd.DataFrame:
+    """Return the samples of a port's queue."""
+    queues = result.queues
+    of_port = (queues["switch"] == place["switch"]) & (queues["port"] == place["port"])
+    samples: pd.DataFrame = queues[of_port].reset_index(drop=True)
+    return samples
 
 
 @register("queue")
@@ -52,10 +60,7 @@ class WorstQueue(Figure):
             result = variant.results[0]
             place = _place(result)
             assert place is not None
-            queues = result.queues
-            here = queues[(queues["switch"] == place["switch"]) & (queues["port"] == place["port"])].reset_index(
-                drop=True
-            )
+            here = _samples(result, place)
             peaks.append(float(here["depth_bytes"].max()) / 1e3)
             times, depth = thinned(here["time_ns"], here["depth_bytes"])
             label = plain(f"{variant.name}: {place['switch']} to {place['leads_to']}")
