@@ -11,7 +11,8 @@ from p4switch.bits import operators
 from p4switch.bits.domain import fits, limits, unsigned, width, wrap
 from p4switch.bits.integers import INTEGERS
 from p4switch.compiler.semantics import constants
-from p4switch.compiler.types import BOOL, INT, Bits, Type
+from p4switch.compiler.types import BOOL, INT, Bits
+from tests.p4switch.bits.operations import OPERATORS, operation
 
 bits = st.builds(Bits, st.integers(1, 70), st.booleans())
 
@@ -71,47 +72,16 @@ def test_what_has_no_value_at_compile_time(op: str, left: int, right: int) -> No
         constants.arithmetic(op, left, right, INT)
 
 
-OPERATORS = [
-    "+", "-", "*", "&", "|", "^", "|+|", "|-|", "/", "%", "<<", ">>", "==", "!=", "<", "<=", ">", ">=",
-    "&&", "||", "!", "~", "neg", "?:", "++", "slice", "cast", "truth", "number",
-]  # fmt: skip
-"""Those of `ir.Op`, and casts from numbers to bools and back."""
-
-
 @st.composite
 def operations(draw: st.DrawFn, op: str) -> tuple[ir.Op, list[int]]:
     """Draw the operator with operands of types that it takes, and their values."""
     t = draw(bits)
-    other, fraction = draw(bits), draw(st.integers(1, t.width))
-    kinds: list[Type] = [t, t]
-    result: Type = t
-    if op in ("/", "%"):
-        kinds = [Bits(t.width)] * 2
-        result = kinds[0]
-    elif op in ("<<", ">>"):
-        kinds[1] = draw(st.sampled_from([Bits(other.width), Bits(7)]))
-    elif op in operators.COMPARISONS:
-        result = BOOL
-    elif op in ("&&", "||"):
-        kinds, result = [BOOL, BOOL], BOOL
-    elif op in ("!", "number"):
-        kinds, result = [BOOL], BOOL if op == "!" else Bits(t.width)
-    elif op in ("~", "neg", "truth", "cast"):
-        kinds = [t]
-        result = {"truth": BOOL, "cast": other}.get(op, t)
-    elif op == "?:":
-        kinds = [BOOL, t, t]
-    elif op == "++":
-        kinds[1] = other
-        result = Bits(t.width + other.width, t.signed)
-    elif op == "slice":
-        kinds, result = [t], Bits(fraction)
-    values = [wrap(draw(st.integers(-(1 << 71), 1 << 71)), k) for k in kinds]
-    args: list[ir.Expr] = [ir.FieldRef("h", f"f{i}", k) for i, k in enumerate(kinds)]
-    if op == "slice":
-        low = draw(st.integers(0, t.width - fraction))
-        args += [ir.Const(low + fraction - 1, INT), ir.Const(low, INT)]
-    return ir.Op({"truth": "cast", "number": "cast"}.get(op, op), tuple(args), result), values
+    other, length = draw(bits), draw(st.integers(1, t.width))
+    amount = draw(st.sampled_from([Bits(other.width), Bits(7)]))
+    low = draw(st.integers(0, t.width - length))
+    expr = operation(op, t, other, amount, (low + length - 1, low))
+    kinds = [a.type for a in expr.args if isinstance(a, ir.FieldRef)]
+    return expr, [wrap(draw(st.integers(-(1 << 71), 1 << 71)), k) for k in kinds]
 
 
 @pytest.mark.parametrize("op", OPERATORS)
