@@ -30,6 +30,7 @@ from typing import BinaryIO
 from p4switch import cache
 from p4switch.descriptors import Reserve
 from p4switch.errors import UserError
+from p4switch.memory import free_reserve
 from p4switch.processes import SignalsWait
 from p4switch.regular_file import open_regular
 
@@ -96,6 +97,7 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
         except _TakenError:
             raise
         except BaseException as error:
+            free_reserve()
             reserve.free()
             with SignalsWait():
                 _discard(scratch, parents)

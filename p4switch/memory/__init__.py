@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Callable
 from pathlib import Path
 
 _SOURCE = Path(__file__).parent / "reserve.c"
 _RESERVE_BYTES = 16 << 20  # of addresses: it is not touched
+_free: Callable[[], None] | None = None  # once the library is loaded
 
 
 def library() -> Path:
@@ -27,6 +29,7 @@ def keep_reserve() -> None:
     compiled; what needs the compiler reports this. Raises MemoryError if there is not even room for
     the reserve, or OSError if its library cannot be mapped.
     """
+    global _free
     if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
         return
     import ctypes
@@ -37,7 +40,15 @@ def keep_reserve() -> None:
         path = library()
     except native.BuildError:
         return
-    keep = ctypes.PyDLL(str(path)).keep_reserve
-    keep.argtypes = [ctypes.c_size_t]
-    if not keep(_RESERVE_BYTES):
+    loaded = ctypes.PyDLL(str(path))
+    loaded.keep_reserve.argtypes = [ctypes.c_size_t]
+    loaded.free_reserve.restype = None
+    _free = loaded.free_reserve
+    if not loaded.keep_reserve(_RESERVE_BYTES):
         raise MemoryError
+
+
+def free_reserve() -> None:
+    """Release the reserve for a clean-up after any error, which no MemoryError of its own interrupts then."""
+    if _free is not None:
+        _free()

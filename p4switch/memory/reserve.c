@@ -15,6 +15,7 @@ static _Atomic(void *) reserve;
 static size_t reserve_bytes;
 static PyMemAllocatorEx memory;       /* of large objects, and of small ones for which there is no arena */
 static PyObjectArenaAllocator arenas; /* of small objects, and of frames */
+static atomic_bool is_cleaning_up;    /* since `free_reserve` */
 
 static bool is_handled(void)
 {
@@ -37,21 +38,25 @@ static bool is_handled(void)
 static int tell(void *unused)
 {
     (void)unused;
-    if (is_handled())
+    if (is_cleaning_up || is_handled())
         return 0;
     PyErr_NoMemory();
     return -1;
 }
 
+static bool unmapped(void)
+{
+    void *kept = atomic_exchange(&reserve, NULL);
+    if (kept)
+        munmap(kept, reserve_bytes);
+    return kept;
+}
+
 /* Whether there is room for another try. The caller need not hold the interpreter's lock. */
 static bool released(size_t wanted_bytes)
 {
-    if (wanted_bytes > reserve_bytes / 4)
+    if (wanted_bytes > reserve_bytes / 4 || !unmapped())
         return false;
-    void *kept = atomic_exchange(&reserve, NULL);
-    if (!kept)
-        return false;
-    munmap(kept, reserve_bytes);
     Py_AddPendingCall(tell, NULL);
     return true;
 }
@@ -99,6 +104,7 @@ static void give_back_arena(void *unused, void *old, size_t bytes)
 /* Makes the reserve, unless there is one. Returns whether there is one now. */
 int keep_reserve(size_t bytes)
 {
+    is_cleaning_up = false;
     if (reserve)
         return 1;
     void *mapped = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -115,4 +121,11 @@ int keep_reserve(size_t bytes)
         PyObject_SetArenaAllocator(&retrying_arenas);
     }
     return 1;
+}
+
+/* Gives the reserve to a clean-up, whose C library calls need memory, too. No MemoryError interrupts it. */
+void free_reserve(void)
+{
+    is_cleaning_up = true;
+    unmapped();
 }

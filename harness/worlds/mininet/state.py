@@ -23,6 +23,7 @@ import psutil
 
 from p4switch.descriptors import Reserve
 from p4switch.errors import UserError
+from p4switch.memory import free_reserve
 
 _STATE = "state.json"
 _NAME = re.compile(r"\.?(\d+)-[a-z0-9_]{8}")
@@ -104,6 +105,7 @@ class RunFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
+        free_reserve()
         self._reserve.free()
         shutil.rmtree(self.path, ignore_errors=True)
 

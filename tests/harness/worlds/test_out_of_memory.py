@@ -32,6 +32,31 @@ resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 main(sys.argv[1:])
 """
 
+# No memory is left, but the error is another one.
+FULL = """
+import ctypes, errno, gc, os, resource, sys
+from pathlib import Path
+from harness.measure.output_folder import new_folder
+from p4switch.memory import keep_reserve
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+mapped_bytes = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (mapped_bytes + 64_000_000, resource.RLIM_INFINITY))
+keep_reserve()
+gc.disable()
+try:
+    with new_folder(Path(sys.argv[1])) as folder:
+        for number in range(100):
+            (folder / str(number)).mkdir()
+        for size in (1 << 20, 1 << 16, 1 << 12, 1 << 8, 16):
+            while libc.malloc(size):
+                pass
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+except OSError as error:
+    print(os.strerror(error.errno))
+"""
+
 
 @pytest.mark.parametrize("more_bytes", [14_000_000, 30_000_000, 39_000_000, 60_000_000, 120_000_000])
 def test_a_process_that_gets_no_memory_ends_with_one_line(tmp_path: Path, more_bytes: int) -> None:
@@ -46,6 +71,15 @@ def test_a_process_that_gets_no_memory_ends_with_one_line(tmp_path: Path, more_b
     assert "p4cc: error: " in done.stderr.splitlines()[-1]
     assert "out of memory within ulimit -v " in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_removed_without_memory(tmp_path: Path) -> None:
+    """The clean-up gets the reserve although no MemoryError began it."""
+    memory.library()
+    command = [sys.executable, "-c", FULL, str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Cannot allocate memory\n", "")
     assert list(tmp_path.iterdir()) == []
 
 
