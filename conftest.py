@@ -1,9 +1,10 @@
-"""Order of the tests, compilation of p4cc's modules before them, and what the garbage collector traverses."""
+"""Order of the tests, compilation of p4cc's modules before them, and what processes inherit and collect."""
 
 from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -14,6 +15,10 @@ MININET = Path(__file__).parent / "tests" / "mininet"
 # Tests start hundreds of processes. Where Python is told to keep no bytecode, each would compile all of p4cc anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell without job control lets the commands that it starts in the background ignore Ctrl-C, which tests send.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
