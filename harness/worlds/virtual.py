@@ -114,7 +114,7 @@ class VirtualWorld:
         self._capture = capture
         self._coverage = coverage
         self._compiler = compiler
-        Fabric.on_abort(output_folder.removal(f"p4cc: error: {run.label}: {out_of_memory(MemoryError())}"))
+        Fabric.on_crash(output_folder.removal(f"p4cc: error: {run.label}: {out_of_memory(MemoryError())}"))
         self.network = Network(
             run,
             self._note,
@@ -228,7 +228,7 @@ class VirtualWorld:
         """Run until every flow is acknowledged, or until the scenario's limit."""
         with self._whole.at_work(), rare_collection(), self._named_errors():
             recording = self._run(progress)
-        Fabric.on_abort(())
+        Fabric.on_crash(())
         assert recording is not None  # at the first worker
         return recording
 

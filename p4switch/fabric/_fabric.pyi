@@ -242,8 +242,8 @@ class Fabric:
     def shared_bytes(workers: int) -> int:
         """Return the size of the memory that this number of workers shares."""
     @staticmethod
-    def on_abort(arguments: Sequence[bytes]) -> None:
-        """Replace this process by this program, given by absolute path, when it aborts for lack of memory.
+    def on_crash(arguments: Sequence[bytes]) -> None:
+        """Replace this process by this program, given by absolute path, when it crashes for lack of memory.
 
         () disables this. Forked children are not affected.
         """

@@ -77,7 +77,7 @@ FABRIC_METHOD(gather);
 FABRIC_METHOD(take_records);
 FABRIC_METHOD(add_records);
 PyObject *fabric_shared_bytes(PyObject *unused, PyObject *arg);
-PyObject *fabric_on_abort(PyObject *unused, PyObject *arguments);
+PyObject *fabric_on_crash(PyObject *unused, PyObject *arguments);
 int fabric_deliver(net *n);
 transport *fabric_exchange_open(fabric *owner, uint32_t rank, uint32_t count); /* fabric_exchange.c; NULL: no memory */
 

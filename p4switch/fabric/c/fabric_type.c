@@ -648,7 +648,7 @@ static PyMethodDef methods[] = {
     METHOD(capture), METHOD(captured),
     METHOD(join), METHOD(broadcast), METHOD(gather), METHOD(take_records), METHOD(add_records),
     {"shared_bytes", fabric_shared_bytes, METH_O | METH_STATIC, NULL},
-    {"on_abort", fabric_on_abort, METH_O | METH_STATIC, NULL},
+    {"on_crash", fabric_on_crash, METH_O | METH_STATIC, NULL},
     {NULL, NULL, 0, NULL},
 };
 

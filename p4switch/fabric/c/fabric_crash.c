@@ -1,5 +1,6 @@
-/* A process that aborts because it gets no memory is replaced by another program, which cleans up with memory of its
- * own. `must_have` and the compiled hosts abort so deep inside a run that nothing can be undone there.
+/* A process that crashes because it gets no memory is replaced by another program, which cleans up with memory of its
+ * own. `must_have` and the compiled hosts abort so deep inside a run that nothing can be undone there; protobuf copies
+ * strings to a null pointer.
  */
 #define _GNU_SOURCE
 #include "fabric.h"
@@ -14,7 +15,19 @@ extern char **environ;
 static char **program; /* its arguments, up to NULL; of process `owner` */
 static pid_t owner;
 
-/* Uses only functions that a signal handler may call. An abort for another reason, or of a forked worker, is not
+static const int crashes[] = {SIGABRT, SIGSEGV};
+#define CRASHES (sizeof crashes / sizeof *crashes)
+static struct sigaction before[CRASHES];
+static bool is_set;
+
+static void restore(void)
+{
+    for (size_t i = 0; is_set && i < CRASHES; i++)
+        sigaction(crashes[i], &before[i], NULL);
+    is_set = false;
+}
+
+/* Uses only functions that a signal handler may call. A crash for another reason, or of a forked worker, is not
  * changed. */
 static void become(int number)
 {
@@ -23,7 +36,7 @@ static void become(int number)
         if (probe == MAP_FAILED)
             execve(program[0], program, environ);
     }
-    signal(number, SIG_DFL);
+    restore();
     raise(number);
 }
 
@@ -35,10 +48,10 @@ static void forget(void)
     program = NULL;
 }
 
-PyObject *fabric_on_abort(PyObject *unused, PyObject *arguments)
+PyObject *fabric_on_crash(PyObject *unused, PyObject *arguments)
 {
     (void)unused;
-    PyObject *given = PySequence_Fast(arguments, "on_abort: expected a sequence of bytes");
+    PyObject *given = PySequence_Fast(arguments, "on_crash: expected a sequence of bytes");
     if (!given)
         return NULL;
     forget();
@@ -57,13 +70,16 @@ PyObject *fabric_on_abort(PyObject *unused, PyObject *arguments)
     Py_DECREF(given);
     if (!made)
         return PyErr_NoMemory();
+    restore();
     owner = getpid();
     if (count) {
         program = made;
-        signal(SIGABRT, become);
+        struct sigaction handler = {.sa_handler = become};
+        for (size_t i = 0; i < CRASHES; i++)
+            sigaction(crashes[i], &handler, &before[i]);
+        is_set = true;
     } else {
         free(made);
-        signal(SIGABRT, SIG_DFL);
     }
     Py_RETURN_NONE;
 }
