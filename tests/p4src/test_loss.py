@@ -31,3 +31,10 @@ def test_every_program_can_lose_everything(make_rig: MakeRig, program: str) -> N
     received = rig.run([Sent(1, FLOW.data(number)) for number in range(3)])
     assert not any(received.values())
     assert (rig.counter("lost_in", 0), rig.counter("lost_out", 0)) == (3, 0)
+
+
+def test_nothing_is_lost_with_a_loss_of_0(make_rig: MakeRig) -> None:
+    rig = make_rig("ecn", **{LOSS: "0"})
+    received = rig.run([Sent(1, FLOW.data(number)) for number in range(3)])
+    assert [psn_of(frame) for frame in received[2]] == [0, 1, 2]
+    assert (rig.counter("lost_in", 0), rig.counter("lost_out", 0)) == (0, 0)

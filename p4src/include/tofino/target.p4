@@ -156,14 +156,36 @@ control TakeTurn(in bit<16> group_id, in bit<16> group_size, out bit<16> member)
 }
 
 #ifdef LOSS_PPM
-// Random loss of a packet: LOSS_PPM of a million, in parts of 2^20.
+// Random loss of a packet: LOSS_PPM of a million, in parts of 2^20. A chip's condition cannot
+// compare a number with another one, so a table compares it.
 control LossLottery(out bool lost) {
     Random<bit<20>>() draws;
+    bit<20> draw = 0;
+
+    action lose() {
+        lost = true;
+    }
+
+    action keep() {
+        lost = false;
+    }
+
+    @hidden
+    table lottery {
+        key = { draw: range; }
+        actions = { lose; keep; }
+        const default_action = keep();
+        size = 1;
+#if LOSS_PPM > 0
+        const entries = {
+            0 .. (bit<20>)(1048576 * LOSS_PPM / 1000000 - 1): lose();
+        }
+#endif
+    }
 
     apply {
-        bit<32> draw = (bit<32>)draws.get();
-        bit<32> below = (bit<32>)(1048576 * LOSS_PPM / 1000000) |-| draw;
-        lost = below != 0;
+        draw = draws.get();
+        lottery.apply();
     }
 }
 #endif
