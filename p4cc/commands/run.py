@@ -57,7 +57,7 @@ from p4switch.quantities import quantity
     type=click.Choice(["virtual", "mininet"]),
     default="virtual",
     show_default=True,
-    help="Virtual time in one process, or real frames in Mininet (as root).",
+    help="Virtual world, or real frames in Mininet (as root).",
 )
 @click.option("--switch", metavar="NAME", help="With --world mininet: builtin or bmv2. Default: builtin.")
 @click.option(

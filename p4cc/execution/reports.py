@@ -29,7 +29,7 @@ def write_page(batch: Batch, kept: Mapping[int, Result], folder: Path) -> None:
 
 
 def tell_findings(kept: Mapping[int, Result]) -> None:
-    """Print the findings on scenarios' runs, and how far runs in real time are from virtual time."""
+    """Print the findings on scenarios' runs, and how far runs in real time are from the virtual world."""
     results = list(kept.values())
     for line in agreement_lines(results):
         click.echo(line, err=True)

@@ -1,4 +1,4 @@
-"""Collectives in virtual time, through p4src/collective.p4: 16 hosts under 4 leaves and 2 spines, real sums."""
+"""Collectives in the virtual world, through p4src/collective.p4: 16 hosts under 4 leaves and 2 spines, real sums."""
 
 from __future__ import annotations
 

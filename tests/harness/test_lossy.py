@@ -1,4 +1,4 @@
-"""Selective repeat over links that lose packets and ACKs, in virtual time."""
+"""Selective repeat over links that lose packets and ACKs, in the virtual world."""
 
 from __future__ import annotations
 

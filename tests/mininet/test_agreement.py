@@ -1,4 +1,4 @@
-"""The two worlds agree: the same scenario, the same programs, the same hosts, on real frames and in virtual time."""
+"""The virtual world and Mininet agree on the same scenario, programs and hosts."""
 
 from __future__ import annotations
 

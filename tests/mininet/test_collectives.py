@@ -32,7 +32,7 @@ def test_every_member_has_what_numpy_has(tmp_path: Path, switch: str) -> None:
 
 
 def test_sums_are_exact_where_every_switch_loses_packets(tmp_path: Path, switch: str) -> None:
-    """2 leaves and 2 spines, 5% of what comes in and of what leaves; the same run as in virtual time.
+    """2 leaves and 2 spines, 5% of what comes in and of what leaves; the same run as in the virtual world.
 
     Nothing here hangs on how late frames are, so time need not go as slowly as where that is measured.
     """

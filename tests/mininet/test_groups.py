@@ -1,4 +1,4 @@
-"""Groups with protocols of their own, TCP and UDP among them, on real frames as in virtual time."""
+"""Groups with protocols of their own, TCP and UDP among them, on real frames as in the virtual world."""
 
 from __future__ import annotations
 

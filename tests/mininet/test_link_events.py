@@ -1,4 +1,4 @@
-"""Links that fail and links that slow down, on real frames as in virtual time."""
+"""Links that fail and links that slow down, on real frames as in the virtual world."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_a_network_of_two_architectures(tmp_path: Path) -> None:
 
 
 def test_a_loopback_port_leads_back_to_the_switch(tmp_path: Path) -> None:
-    """Every packet passes the switch twice, as in virtual time, with which the run's check compares the times."""
+    """Every packet passes the switch twice, as in the virtual world, with which the run's check compares the times."""
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
     text, place = (EXAMPLE / "step.p4").read_text(), "spread: { members.apply(); }\n            }\n"
     assert place in text

@@ -1,4 +1,4 @@
-"""Trimming by the switches' traffic managers, on real frames as in virtual time."""
+"""Trimming by the switches' traffic managers, on real frames as in the virtual world."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""1RC and weights in virtual time: small twins of `sperc-fig5` and `sperc-fig8`."""
+"""1RC and weights in the virtual world: small twins of `sperc-fig5` and `sperc-fig8`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""s-PERC in virtual time, through p4src/sperc.p4: max-min rates, and nothing left behind."""
+"""s-PERC in the virtual world, through p4src/sperc.p4: max-min rates, and nothing left behind."""
 
 from __future__ import annotations
 
