@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import CompileError, Reporter
+from p4switch.compiler.semantics.context import Checking
 from p4switch.compiler.semantics.places import MAX_INT32, MAX_INT64
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
 
 NUMBERS = {"id": (1 << 32) - 1, "max_group_size": MAX_INT32, "max_member_weight": MAX_INT32}
 """Annotations whose value is a number, with its maximum."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from p4switch.compiler import ast, types
 from p4switch.compiler.ast import Direction
 from p4switch.compiler.facts import CallKind
+from p4switch.compiler.semantics.context import Checking
+from p4switch.compiler.semantics.conversions import Conversions
 from p4switch.compiler.semantics.inference import Inference, paired_params
+from p4switch.compiler.semantics.values import Values
 from p4switch.compiler.semantics.written_types import is_object
 from p4switch.compiler.types import Type
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
 
 
 def _missing_allowed(param: ast.Parameter) -> bool:
@@ -31,8 +29,10 @@ def accepts(params: list[ast.Parameter], args: list[ast.Argument]) -> bool:
 
 
 class Arguments:
-    def __init__(self, ctx: Checking) -> None:
+    def __init__(self, ctx: Checking, conversions: Conversions, values: Values) -> None:
         self.ctx = ctx
+        self.conversions = conversions
+        self.values = values
         self.types = ctx.facts.types
         self.bindings = ctx.facts.bindings
 
@@ -91,7 +91,7 @@ class Arguments:
         elif param.direction in (Direction.OUT, Direction.INOUT):
             if isinstance(self.types[e], types.Unknown):
                 return
-            why = self.ctx.values.not_assignable(e)
+            why = self.values.not_assignable(e)
             if why is not None:
                 self.ctx.error(e, f"{shown} is {param.direction.value}, so its argument must be assignable: {why}")
             elif self.types[e] != t and not isinstance(t, types.Unknown):
@@ -99,8 +99,8 @@ class Arguments:
         elif is_object(t):
             self._pass_object(shown, t, e)
         else:
-            self.ctx.conversions.convert(e, t, shown)
-            if constant and param.direction == Direction.NONE and not self.ctx.values.is_constant(e, in_call=True):
+            self.conversions.convert(e, t, shown)
+            if constant and param.direction == Direction.NONE and not self.values.is_constant(e, in_call=True):
                 self.ctx.error(e, f"the argument for {shown} must be known at compile time")
 
     def _pass_object(self, shown: str, wanted: Type, e: ast.Expr) -> None:
@@ -113,7 +113,7 @@ class Arguments:
         elif (
             isinstance(e, ast.Call)
             and self.bindings[e].kind is not CallKind.CONSTRUCTOR
-            and not all(b is None or self.ctx.values.is_constant(b) for b in self.bindings[e].bound)
+            and not all(b is None or self.values.is_constant(b) for b in self.bindings[e].bound)
         ):
             self.ctx.error(e, f"{shown} must be known at compile time")
 
@@ -222,7 +222,7 @@ class Arguments:
             if value is None:
                 value = param.default
                 if value is not None and not is_object(t):
-                    self.ctx.conversions.convert(value, t)
+                    self.conversions.convert(value, t)
             else:
                 self.pass_argument(what, param, t, value, constant)
             result.append(value)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.ast import Direction
 from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.facts import CallKind
-from p4switch.compiler.semantics.arguments import accepts
+from p4switch.compiler.semantics.annotations import Annotations
+from p4switch.compiler.semantics.arguments import Arguments, accepts
+from p4switch.compiler.semantics.context import Checking
 from p4switch.compiler.semantics.inference import Inference, specialised_params
+from p4switch.compiler.semantics.instances import Instances
 from p4switch.compiler.semantics.places import Place
 from p4switch.compiler.semantics.sizes import lacks_width, size_limits
+from p4switch.compiler.semantics.values import Values
+from p4switch.compiler.semantics.written_types import WrittenTypes
 from p4switch.compiler.superseded import instead
 from p4switch.compiler.types import Type
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
 
 Generic = ast.Method | ast.FunctionDecl | ast.ExternFunctionDecl | ast.ActionDecl
 Callee = TypeVar("Callee", bound=Generic)
@@ -28,8 +30,21 @@ _OPEN_BITS = 32
 
 
 class Calls:
-    def __init__(self, ctx: Checking) -> None:
+    def __init__(
+        self,
+        ctx: Checking,
+        annotations: Annotations,
+        arguments: Arguments,
+        instances: Instances,
+        values: Values,
+        written_types: WrittenTypes,
+    ) -> None:
         self.ctx = ctx
+        self.annotations = annotations
+        self.arguments = arguments
+        self.instances = instances
+        self.values = values
+        self.written_types = written_types
         self.facts = ctx.facts
         self.types = ctx.facts.types
         self.bindings = ctx.facts.bindings
@@ -42,25 +57,25 @@ class Calls:
         if isinstance(func, ast.Member):
             return self._call_member(e, func, expected)
         if isinstance(func, ast.TypeName):
-            return self.ctx.instances.construct(e, func.type_expr, expected)
+            return self.instances.construct(e, func.type_expr, expected)
         if not isinstance(self.ctx.expressions.expr(func), types.Unknown):
             self.ctx.error(e, f"{self.ctx.describe(func)} cannot be called")
-        return self.ctx.arguments.check_values(e.args)
+        return self.arguments.check_values(e.args)
 
     def _call_name(self, e: ast.Call, func: ast.Name, expected: Type | None) -> Type:
         binding = self.bindings[e]
         declarations = self.ctx.names.decls[func]
         if not declarations:
             self.ctx.unknown_name(func, func.name, hint=instead(func.name, self.ctx.program.architecture))
-            return self.ctx.arguments.check_values(e.args)
+            return self.arguments.check_values(e.args)
         if isinstance(declarations[0], ast.TypeDeclaration):
             written = ast.NamedTypeExpr(func.pos, func.name, e.type_arg_exprs, func.absolute)
             self.ctx.names.decls[written] = declarations
-            return self.ctx.instances.construct(e, written, expected)
+            return self.instances.construct(e, written, expected)
         callees = [d for d in declarations if isinstance(d, (ast.FunctionDecl, ast.ExternFunctionDecl, ast.ActionDecl))]
         if not callees:
             self.ctx.error(func, f"{func.name!r} is not a function or action")
-            return self.ctx.arguments.check_values(e.args)
+            return self.arguments.check_values(e.args)
         decl = self._overload(e, f"{func.name!r}", callees)
         if decl is None:
             return types.UNKNOWN
@@ -93,7 +108,7 @@ class Calls:
             counts = sorted({len(d.params) for d in callees})
             shown = " or ".join(map(str, counts))
             self.ctx.error(e, f"no declaration of {what} fits these arguments (they take {shown} arguments)")
-        self.ctx.arguments.check_values(e.args)
+        self.arguments.check_values(e.args)
         return None
 
     def _static_assert(self, e: ast.Call) -> Type:
@@ -114,7 +129,7 @@ class Calls:
         binding.receiver = func.base
         binding.method = func.name
         if isinstance(t, types.Unknown):
-            return self.ctx.arguments.check_values(e.args)
+            return self.arguments.check_values(e.args)
         if isinstance(t, types.Meta):
             return self._call_static(e, func, t.type, expected)
         if isinstance(t, types.Extern):
@@ -137,7 +152,7 @@ class Calls:
             return self._apply(e, t)
         if not isinstance(t, types.Unknown):
             self.ctx.error(func, f"{t} has no method {func.name!r}")
-        return self.ctx.arguments.check_values(e.args)
+        return self.arguments.check_values(e.args)
 
     def _size(self, e: ast.Call, t: Type) -> Type:
         """Fold `minSizeInBits()` and the like (specification, section 9)."""
@@ -157,7 +172,7 @@ class Calls:
         if not methods:
             hint = did_you_mean(func.name, [m.name for m in t.decl.methods])
             self.ctx.error(func, f"{t} has no method {func.name!r}{hint}")
-            return self.ctx.arguments.check_values(e.args)
+            return self.arguments.check_values(e.args)
         method = self._overload(e, f"{t.decl.name}.{func.name}", methods)
         if method is None:
             return types.UNKNOWN
@@ -203,33 +218,33 @@ class Calls:
         binding.decl = decl
         deprecated = decl.annotation("deprecated")
         if deprecated is not None:
-            self.ctx.warn(e, f"{what} is deprecated: {self.ctx.annotations.text(deprecated)}", "deprecated")
-        matched = self.ctx.arguments.match_arguments(e, what, decl.params, e.args)
+            self.ctx.warn(e, f"{what} is deprecated: {self.annotations.text(deprecated)}", "deprecated")
+        matched = self.arguments.match_arguments(e, what, decl.params, e.args)
         if matched is None:
-            return self.ctx.arguments.check_values(e.args)
+            return self.arguments.check_values(e.args)
         type_params = [] if isinstance(decl, ast.ActionDecl) else decl.type_params
         # Type arguments that the type of the object leaves open with `_` may differ from call to call.
         left_open = [t.decl for t in outer.values() if isinstance(t, types.TypeVar) and t.decl.name == "_"]
         inference = Inference([*type_params, *left_open], self.types)
         if not self._explicit_type_args(e, what, type_params, inference):
-            return self.ctx.arguments.check_values(e.args)
+            return self.arguments.check_values(e.args)
         wanted = [types.substitute(self.types[p], outer) for p in decl.params]
         returned = types.VOID if isinstance(decl, ast.ActionDecl) else types.substitute(self.types[decl], outer)
-        values = self.ctx.arguments.infer(what, decl.params, wanted, matched, inference)
+        values = self.arguments.infer(what, decl.params, wanted, matched, inference)
         for param in left_open:
             if isinstance(inference.bound.get(param), types.InfInt):
                 inference.bound[param] = types.Bits(_OPEN_BITS)
         if expected is not None and inference.missing():
             inference.unify(returned, expected)
-        self.ctx.arguments.ignore_omitted(wanted, values, inference)
-        if self.ctx.arguments.uninferred(e, what, inference, values):
+        self.arguments.ignore_omitted(wanted, values, inference)
+        if self.arguments.uninferred(e, what, inference, values):
             return types.UNKNOWN
         binding.type_args = {**outer, **inference.bound}
         binding.params = decl.params
         binding.param_types = [inference.apply(t) for t in wanted]
         self._check_instance_arguments(what, decl.params, binding.param_types, values)
         # An action that is called directly also takes the arguments that the control plane would supply at run time.
-        binding.bound = self.ctx.arguments.pass_all(
+        binding.bound = self.arguments.pass_all(
             what, decl.params, binding.param_types, values, not isinstance(decl, ast.ActionDecl)
         )
         return self.facts.type(e, inference.apply(returned))
@@ -251,7 +266,7 @@ class Calls:
     def _explicit_type_args(self, e: ast.Call, what: str, params: list[ast.TypeParam], inference: Inference) -> bool:
         if not e.type_arg_exprs:
             return True
-        given = [self.ctx.written_types.resolve(t) for t in e.type_arg_exprs]
+        given = [self.written_types.resolve(t) for t in e.type_arg_exprs]
         for written, t in zip(e.type_arg_exprs, given, strict=True):
             if isinstance(t, types.Void):
                 self.ctx.error(written, f"void cannot be a type argument of {what}")
@@ -289,15 +304,15 @@ class Calls:
         if e.type_arg_exprs:
             self.ctx.error(e, f"applying {t} takes no type arguments")
         what = f"{t.decl.name!r}"
-        matched = self.ctx.arguments.match_arguments(e, what, t.decl.params, e.args)
+        matched = self.arguments.match_arguments(e, what, t.decl.params, e.args)
         if matched is None:
-            return self.ctx.arguments.check_values(e.args)
+            return self.arguments.check_values(e.args)
         wanted = specialised_params(t, self.types)
         inference = Inference(t.decl.type_params, self.types)
-        values = self.ctx.arguments.infer(what, t.decl.params, wanted, matched, inference)
+        values = self.arguments.infer(what, t.decl.params, wanted, matched, inference)
         binding.params = t.decl.params
         binding.param_types = [inference.apply(w) for w in wanted]
-        binding.bound = self.ctx.arguments.pass_all(what, t.decl.params, binding.param_types, values, True)
+        binding.bound = self.arguments.pass_all(what, t.decl.params, binding.param_types, values, True)
         return self.facts.type(e, types.VOID)
 
     def _builtin(self, e: ast.Call, func: ast.Member, t: Type) -> Type:
@@ -316,14 +331,14 @@ class Calls:
             shown = f"{t.decl.name!r}" if isinstance(t, types.Callable) else str(t)
             hint = did_you_mean(name, _built_in_methods(t))
             self.ctx.error(func, f"{shown} has no method {name!r}{hint}")
-            return self.ctx.arguments.check_values(e.args)
+            return self.arguments.check_values(e.args)
         if e.args or e.type_arg_exprs:
             self.ctx.error(e, f"{name!r} takes no arguments")
         self.bindings[e].kind = CallKind.BUILTIN
         return self.facts.type(e, result)
 
     def _changes(self, e: ast.Call, base: ast.Expr) -> None:
-        why = self.ctx.values.not_assignable(base)
+        why = self.values.not_assignable(base)
         if why is not None:
             self.ctx.error(e, f"{self.bindings[e].method!r} changes its header, which it cannot here: {why}")
 
@@ -335,7 +350,7 @@ class Calls:
             self.ctx.error(e, f"{func.name!r} takes 1 argument, not {len(e.args)}")
             return self.facts.type(e, types.VOID)
         value = e.args[0].value
-        count = self.ctx.written_types.constant_int(value, f"the argument of {func.name!r}")
+        count = self.written_types.constant_int(value, f"the argument of {func.name!r}")
         if count is not None and count <= 0:
             self.ctx.error(value, f"the argument of {func.name!r} must be positive, not {count}")
         binding.bound = [value]

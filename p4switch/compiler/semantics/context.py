@@ -1,32 +1,51 @@
-"""Shared state of the checker: messages, the current position in the program, and its parts."""
+"""State that the parts of the checker share, and the interfaces of the two parts that are recursive."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import Reporter, did_you_mean
-from p4switch.compiler.semantics.annotations import Annotations
-from p4switch.compiler.semantics.arguments import Arguments
-from p4switch.compiler.semantics.calls import Calls
-from p4switch.compiler.semantics.conversions import Conversions
-from p4switch.compiler.semantics.declarations import Declarations
-from p4switch.compiler.semantics.entries import Entries
-from p4switch.compiler.semantics.expressions import Expressions
-from p4switch.compiler.semantics.instances import Instances
-from p4switch.compiler.semantics.keysets import Keysets
-from p4switch.compiler.semantics.operators import Operators
-from p4switch.compiler.semantics.parsers import Parsers
 from p4switch.compiler.semantics.places import Place
-from p4switch.compiler.semantics.statements import Statements
-from p4switch.compiler.semantics.tables import Tables
-from p4switch.compiler.semantics.values import Values
-from p4switch.compiler.semantics.written_types import WrittenTypes
+
+
+class ExpressionChecker(Protocol):
+    """Checker of expressions as types, annotations and arguments see it, which contain expressions."""
+
+    def expr(self, e: ast.Expr, expected: types.Type | None = None) -> types.Type:
+        """Check an expression that has a value, and return its type.
+
+        `expected` helps to infer type arguments.
+        """
+
+    def any_expr(self, e: ast.Expr, expected: types.Type | None = None) -> types.Type:
+        """Check an expression that may also be the name of a type or something to call."""
+
+    def boolean(self, e: ast.Expr, what: str) -> types.Type:
+        """Check an expression, and convert it to bool, which `what` requires."""
+
+
+class DeclarationChecker(Protocol):
+    """Checker of declarations as statements and instances see it, which contain declarations."""
+
+    def declaration(self, decl: ast.Node) -> None:
+        """Check a declaration, and its name as soon as that is known."""
+
+    def function(self, decl: ast.FunctionDecl, place: Place) -> None:
+        """Check a function or method, whose body is `place`."""
 
 
 class Checking:
-    """Checking of one program: messages, the current position in the program, and the parts."""
+    """Checking of one program: messages, the current position in it, and what its recursive syntax needs.
+
+    A part of the checker takes the parts that it calls as arguments. Types and arguments contain expressions, and
+    bodies contain declarations: their parts are made first, and call these two through here.
+    """
+
+    expressions: ExpressionChecker
+    declarations: DeclarationChecker
 
     def __init__(self, program: ast.Program, reporter: Reporter) -> None:
         self.program = program
@@ -37,21 +56,6 @@ class Checking:
         self.owner: ast.ParserDecl | ast.ControlDecl | None = None
         self.return_type: types.Type | None = None
         self.loops = 0
-        self.written_types = WrittenTypes(self)
-        self.conversions = Conversions(self)
-        self.values = Values(self)
-        self.operators = Operators(self)
-        self.arguments = Arguments(self)
-        self.calls = Calls(self)
-        self.instances = Instances(self)
-        self.expressions = Expressions(self)
-        self.keysets = Keysets(self)
-        self.statements = Statements(self)
-        self.entries = Entries(self)
-        self.tables = Tables(self)
-        self.parsers = Parsers(self)
-        self.annotations = Annotations(self)
-        self.declarations = Declarations(self)
 
     def error(self, node: ast.Node, message: str) -> None:
         self.reporter.error(node.pos, message)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from p4switch.bits.domain import fits, wrap
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.facts import Constant, default_constant
+from p4switch.compiler.semantics.context import Checking
+from p4switch.compiler.semantics.sizes import PartCounts
+from p4switch.compiler.semantics.values import Values
 from p4switch.compiler.types import Type
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
 
 MAX_DEFAULTS = 10_000
 """Maximum number of fields and elements that `...` may stand for."""
 
 
 class Conversions:
-    def __init__(self, ctx: Checking) -> None:
+    def __init__(self, ctx: Checking, part_counts: PartCounts, values: Values) -> None:
         self.ctx = ctx
+        self.part_counts = part_counts
+        self.values = values
         self.facts = ctx.facts
         self.types = ctx.facts.types
         self.constants = ctx.facts.constants
@@ -29,7 +29,7 @@ class Conversions:
 
         `what` names the part of the program that requires the type, for the message.
         """
-        given, meant = self.types[e], self.ctx.values.meant(e)
+        given, meant = self.types[e], self.values.meant(e)
         if isinstance(given, types.Unknown) or isinstance(target, types.Unknown):
             return given
         if meant is not e:
@@ -41,6 +41,13 @@ class Conversions:
             return self.types[e]
         self.ctx.error(e, f"expected {target}{' for ' + what if what else ''}, not {self.ctx.describe(e)}")
         return self.facts.type(e, types.UNKNOWN)
+
+    def as_bits(self, e: ast.Expr) -> Type:
+        """Convert a serializable enum to its representation, and return the type of `e` then."""
+        t = self.types[e]
+        if isinstance(t, types.Enum) and t.underlying is not None:
+            return self.convert(e, t.underlying)
+        return t
 
     def _converted(self, e: ast.Expr, target: Type) -> bool:
         """Convert `e` to `target`; return whether that is possible. Errors within `e` are reported."""
@@ -101,7 +108,7 @@ class Conversions:
 
         A value that is known only at run time, as in `(bit<8>)((int)x + 1)`, is computed in `t` throughout.
         """
-        meant = self.ctx.values.meant(e)
+        meant = self.values.meant(e)
         if meant is not e:
             self.sized(meant, t)
             self.facts.same(e, meant)
@@ -164,7 +171,7 @@ class Conversions:
     def _check_default(self, at: ast.Node, t: Type) -> None:
         """Report a type that has no default value (specification, section 7.3), or one of too many values."""
         base = types.strip_newtype(t)
-        if self.ctx.written_types.parts(base) > MAX_DEFAULTS:
+        if self.part_counts.of(base) > MAX_DEFAULTS:
             self.ctx.error(at, f"'...' cannot stand for more than {MAX_DEFAULTS} values")
         elif isinstance(base, types.Struct):
             for f in base.fields:

@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from p4switch.bits.domain import fits
 from p4switch.compiler import ast, types
 from p4switch.compiler.ast import Direction
+from p4switch.compiler.semantics.annotations import Annotations
+from p4switch.compiler.semantics.arguments import Arguments
+from p4switch.compiler.semantics.context import Checking
+from p4switch.compiler.semantics.conversions import Conversions
+from p4switch.compiler.semantics.instances import Instances
+from p4switch.compiler.semantics.parsers import Parsers
 from p4switch.compiler.semantics.places import Place
-from p4switch.compiler.semantics.statements import always_returns
-from p4switch.compiler.semantics.written_types import is_object
+from p4switch.compiler.semantics.sizes import PartCounts
+from p4switch.compiler.semantics.statements import Statements, always_returns
+from p4switch.compiler.semantics.tables import Tables
+from p4switch.compiler.semantics.values import Values
+from p4switch.compiler.semantics.written_types import WrittenTypes, is_object
 from p4switch.compiler.types import Type
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
 
 _KNOWN_WITHIN = (ast.ExternDecl, ast.TableDecl)
 """Declarations whose name is also known inside of them."""
 
 
 class Declarations:
-    def __init__(self, ctx: Checking) -> None:
+    def __init__(
+        self,
+        ctx: Checking,
+        annotations: Annotations,
+        arguments: Arguments,
+        conversions: Conversions,
+        instances: Instances,
+        parsers: Parsers,
+        part_counts: PartCounts,
+        statements: Statements,
+        tables: Tables,
+        values: Values,
+        written_types: WrittenTypes,
+    ) -> None:
         self.ctx = ctx
+        self.annotations = annotations
+        self.arguments = arguments
+        self.conversions = conversions
+        self.instances = instances
+        self.parsers = parsers
+        self.part_counts = part_counts
+        self.statements = statements
+        self.tables = tables
+        self.values = values
+        self.written_types = written_types
         self.types = ctx.facts.types
-        self.values = ctx.facts.values
         self._declarations: dict[type[ast.Node], Callable[..., object]] = {
             ast.ErrorDecl: self._errors,
             ast.MatchKindDecl: self._match_kinds,
@@ -38,16 +65,16 @@ class Declarations:
             ast.ExternFunctionDecl: self._extern_function,
             ast.FunctionDecl: lambda decl: self.function(decl, Place.FUNCTION),
             ast.ActionDecl: self._action_decl,
-            ast.ConstDecl: self.ctx.statements.constant,
-            ast.VarDecl: self.ctx.statements.variable,
-            ast.Instantiation: self.ctx.instances.instance,
+            ast.ConstDecl: self.statements.constant,
+            ast.VarDecl: self.statements.variable,
+            ast.Instantiation: self.instances.instance,
             ast.PackageDecl: self._package,
             ast.ParserTypeDecl: self._parser_type,
             ast.ControlTypeDecl: self._control_type,
             ast.ParserDecl: self._container,
             ast.ControlDecl: self._container,
-            ast.ValueSetDecl: self.ctx.parsers.value_set,
-            ast.TableDecl: self.ctx.tables.table,
+            ast.ValueSetDecl: self.parsers.value_set,
+            ast.TableDecl: self.tables.table,
         }
 
     def run(self) -> None:
@@ -66,7 +93,7 @@ class Declarations:
     def declaration(self, decl: ast.Node) -> None:
         """Check a declaration, and its name as soon as that is known."""
         if isinstance(decl, ast.Declaration):
-            self.ctx.annotations.check(decl.annotations)
+            self.annotations.check(decl.annotations)
         if isinstance(decl, _KNOWN_WITHIN):
             self.ctx.declared(decl)
             self._declarations[type(decl)](decl)
@@ -85,7 +112,7 @@ class Declarations:
         for m in decl.members:
             self.ctx.declared(m)
             if m.name not in self.ctx.program.errors:
-                self.values[m] = len(self.ctx.program.errors)
+                self.ctx.facts.values[m] = len(self.ctx.program.errors)
                 self.ctx.program.errors[m.name] = m
 
     def _match_kinds(self, decl: ast.MatchKindDecl) -> None:
@@ -98,21 +125,21 @@ class Declarations:
         self.ctx.unique(decl.fields, "field")
         declared: list[types.Field] = []
         for f in decl.fields:
-            self.ctx.annotations.check(f.annotations)
-            declared.append(types.Field(f.name, self.ctx.written_types.resolve(f.type_expr), f))
-        if not self.ctx.written_types.small_enough(decl, sum(self.ctx.written_types.parts(f.type) for f in declared)):
+            self.annotations.check(f.annotations)
+            declared.append(types.Field(f.name, self.written_types.resolve(f.type_expr), f))
+        if not self.written_types.small_enough(decl, sum(self.part_counts.of(f.type) for f in declared)):
             declared.clear()
         for field in declared:
-            self.ctx.written_types.check_field(field.decl.type_expr, decl, field.type, field.name)
+            self.written_types.check_field(field.decl.type_expr, decl, field.type, field.name)
         self.types[decl] = kind(decl, args, declared)
 
     def _enum(self, decl: ast.EnumDecl) -> None:
         self.ctx.unique(decl.members, "member")
-        self.values.update((m, index) for index, m in enumerate(decl.members))
+        self.ctx.facts.values.update((m, index) for index, m in enumerate(decl.members))
         if decl.underlying_expr is None:
             self.types[decl] = types.Enum(decl)
             return
-        underlying = self.ctx.written_types.resolve(decl.underlying_expr)
+        underlying = self.written_types.resolve(decl.underlying_expr)
         if not isinstance(underlying, types.Bits):
             if not isinstance(underlying, types.Unknown):
                 self.ctx.error(
@@ -126,20 +153,20 @@ class Declarations:
             value = self.ctx.facts.integer(m.init)
             if value is not None and not fits(value, underlying):
                 self.ctx.error(m.init, f"{value} does not fit in {underlying}, which represents {decl.name!r}")
-            t = self.ctx.conversions.convert(m.init, underlying, f"member {m.name!r}")
+            t = self.conversions.convert(m.init, underlying, f"member {m.name!r}")
             value = self.ctx.facts.integer(m.init)
             if value is not None:
-                self.values[m] = value
+                self.ctx.facts.values[m] = value
             elif not isinstance(t, types.Unknown):
                 self.ctx.error(m.init, f"the value of {m.name!r} must be known at compile time")
 
     def _typedef(self, decl: ast.TypedefDecl) -> None:
-        self.types[decl] = self.ctx.written_types.resolve(decl.type_expr)
+        self.types[decl] = self.written_types.resolve(decl.type_expr)
         if isinstance(self.types[decl], (types.Void, types.MatchKind)):
             self.ctx.error(decl.type_expr, f"{self.types[decl]} cannot get another name")
 
     def _newtype(self, decl: ast.NewTypeDecl) -> None:
-        base = self.ctx.written_types.resolve(decl.type_expr)
+        base = self.written_types.resolve(decl.type_expr)
         allowed = (types.Bits, types.Bool, types.NewType, types.Enum, types.Varbit, types.Error)
         if isinstance(base, allowed):
             self.types[decl] = types.NewType(decl, base)
@@ -149,8 +176,8 @@ class Declarations:
     def _parameters(self, params: list[ast.Parameter], owner: str, constructor: bool = False) -> None:
         self.ctx.unique(params, "parameter")
         for p in params:
-            self.ctx.annotations.check(p.annotations)
-            self.types[p] = self.ctx.written_types.resolve(p.type_expr)
+            self.annotations.check(p.annotations)
+            self.types[p] = self.written_types.resolve(p.type_expr)
             self._parameter(p, owner, constructor)
             if p.default is not None:
                 self._default(p)
@@ -176,16 +203,16 @@ class Declarations:
         assert p.default is not None
         self.ctx.expressions.expr(p.default, self.types[p])
         if not is_object(self.types[p]):
-            self.ctx.conversions.convert(p.default, self.types[p], f"parameter {p.name!r}")
-        elif problem := self.ctx.arguments.mismatch(self.types[p], self.types[p.default]):
+            self.conversions.convert(p.default, self.types[p], f"parameter {p.name!r}")
+        elif problem := self.arguments.mismatch(self.types[p], self.types[p.default]):
             self.ctx.error(p.default, f"{self.types[p.default]} does not fit {self.types[p]}{problem}")
         if p.direction in (Direction.OUT, Direction.INOUT):
             self.ctx.error(p.default, f"parameter {p.name!r} is {p.direction.value}, so it cannot have a default value")
-        elif not self.ctx.values.is_constant(p.default):
+        elif not self.values.is_constant(p.default):
             self.ctx.error(p.default, f"the default value of parameter {p.name!r} must be known at compile time")
 
     def _return_type(self, written: ast.TypeExpr, name: str) -> Type:
-        t = self.ctx.written_types.resolve(written)
+        t = self.written_types.resolve(written)
         if isinstance(t, (types.Parser, types.Control, types.Package, types.MatchKind, types.Set, types.InfInt)):
             self.ctx.error(written, f"{name!r} cannot return {t}")
         return t
@@ -213,7 +240,7 @@ class Declarations:
     def _body(self, body: ast.Block, returned: Type | None) -> None:
         outer, self.ctx.return_type = self.ctx.return_type, returned
         loops, self.ctx.loops = self.ctx.loops, 0
-        self.ctx.statements.block(body)
+        self.statements.block(body)
         self.ctx.return_type, self.ctx.loops = outer, loops
 
     def _action_decl(self, decl: ast.ActionDecl) -> None:
@@ -242,7 +269,7 @@ class Declarations:
             seen.append(signature)
 
     def _method(self, decl: ast.ExternDecl, m: ast.Method) -> None:
-        self.ctx.annotations.check(m.annotations)
+        self.annotations.check(m.annotations)
         self._type_params(m.type_params)
         if m.returns is not None:
             if m.name == decl.name:
@@ -281,7 +308,7 @@ class Declarations:
             for local in decl.locals:
                 self.declaration(local)
             if isinstance(decl, ast.ParserDecl):
-                self.ctx.parsers.parser(decl)
+                self.parsers.parser(decl)
             else:
                 with self.ctx.at(Place.CONTROL):
                     self._body(decl.body, types.VOID)

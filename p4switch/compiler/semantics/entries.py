@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from p4switch.compiler import ast, types
 from p4switch.compiler.facts import Constant
+from p4switch.compiler.semantics.action_references import ActionReferences
+from p4switch.compiler.semantics.annotations import Annotations
+from p4switch.compiler.semantics.context import Checking
+from p4switch.compiler.semantics.keysets import Keysets
 from p4switch.compiler.semantics.places import Place
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
+from p4switch.compiler.semantics.values import Values
+from p4switch.compiler.semantics.written_types import WrittenTypes
 
 
 class Entries:
-    def __init__(self, ctx: Checking) -> None:
+    def __init__(
+        self,
+        ctx: Checking,
+        references: ActionReferences,
+        annotations: Annotations,
+        keysets: Keysets,
+        values: Values,
+        written_types: WrittenTypes,
+    ) -> None:
         self.ctx = ctx
+        self.references = references
+        self.annotations = annotations
+        self.keysets = keysets
+        self.values = values
+        self.written_types = written_types
         self.facts = ctx.facts
         self.types = ctx.facts.types
 
@@ -24,7 +38,7 @@ class Entries:
         if entries[0].priority is None and any(e.priority is not None for e in entries):
             self.ctx.error(entries[0], "the first entry needs a priority, because another one has one")
         for entry in entries:
-            self.ctx.annotations.check(entry.annotations)
+            self.annotations.check(entry.annotations)
             if entry.const and t.const_entries:
                 self.ctx.warn(entry, "'const' is not needed: all entries of the table are constant")
             if entry.priority is not None:
@@ -37,13 +51,13 @@ class Entries:
                         entry.priority,
                         "entries of this table have no priority: it has no ternary, range or optional key",
                     )
-                value = self.ctx.written_types.constant_int(entry.priority, "the priority")
+                value = self.written_types.constant_int(entry.priority, "the priority")
                 if value is not None and value < 0:
                     self.ctx.error(entry.priority, f"the priority must not be negative, but is {value}")
             self._entry_keys(t, entry)
             with self.ctx.at(Place.TABLE):
-                chosen = self.ctx.tables.chosen_action(t, entry.action, "the action of this entry")
-            if chosen and self.ctx.tables.listed_with(t, entry.action, "defaultonly"):
+                chosen = self.references.chosen_action(t, entry.action, "the action of this entry")
+            if chosen and self.references.listed_with(t, entry.action, "defaultonly"):
                 self.ctx.error(entry.action, f"action {entry.action.name!r} is @defaultonly, so no entry can have it")
         self._check_priorities(t, entries)
         if all(k == "exact" for k in kinds):
@@ -78,7 +92,7 @@ class Entries:
                     return
 
     def _entry_keys(self, t: ast.TableDecl, entry: ast.TableEntry) -> None:
-        keys = self.ctx.keysets.spread(entry, len(t.keys))
+        keys = self.keysets.spread(entry, len(t.keys))
         if len(keys) == 1 and isinstance(keys[0], ast.ListExpr):
             keys = keys[0].items
         self.facts.keysets[entry] = keys
@@ -86,7 +100,7 @@ class Entries:
             self.ctx.error(entry, f"this entry has {len(keys)} keys, but table {t.name!r} has {len(t.keys)}")
             return
         for e, key in zip(keys, t.keys, strict=True):
-            self.ctx.keysets.keyset(e, self.types[key.expr])
+            self.keysets.keyset(e, self.types[key.expr])
         for e, key in zip(keys, t.keys, strict=True):
             self._entry_keyset(key, e)
 
@@ -98,12 +112,12 @@ class Entries:
             parts, form = [e.value, e.mask], "a mask"
         elif isinstance(e, ast.Range):
             parts, form = [e.low, e.high], "a range"
-            if said := self.ctx.keysets.empty(e):
+            if said := self.keysets.empty(e):
                 self.ctx.error(e, said)
         elif isinstance(e, (ast.DontCare, ast.DefaultExpr)):
             parts, form = [], "'_'"
         for part in parts:
-            if not self.ctx.values.is_constant(part):
+            if not self.values.is_constant(part):
                 self.ctx.error(part, "a key of an entry must be known at compile time")
         allowed = {
             "exact": ("a value",),

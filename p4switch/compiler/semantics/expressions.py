@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from p4switch.bits.domain import wrap
 from p4switch.bits.integers import INTEGERS
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import did_you_mean
+from p4switch.compiler.semantics.calls import Calls
+from p4switch.compiler.semantics.context import Checking
+from p4switch.compiler.semantics.conversions import Conversions
 from p4switch.compiler.semantics.inference import Inference
+from p4switch.compiler.semantics.operators import Operators
 from p4switch.compiler.semantics.places import Place
+from p4switch.compiler.semantics.values import Values
+from p4switch.compiler.semantics.written_types import WrittenTypes
 from p4switch.compiler.superseded import instead
 from p4switch.compiler.types import Type
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
 
 _CALLABLE = (ast.ActionDecl, ast.FunctionDecl, ast.ExternFunctionDecl)
 
 
 class Expressions:
-    def __init__(self, ctx: Checking) -> None:
+    def __init__(
+        self,
+        ctx: Checking,
+        calls: Calls,
+        conversions: Conversions,
+        operators: Operators,
+        values: Values,
+        written_types: WrittenTypes,
+    ) -> None:
         self.ctx = ctx
+        self.calls = calls
+        self.conversions = conversions
+        self.operators = operators
+        self.values = values
+        self.written_types = written_types
         self.facts = ctx.facts
         self.types = ctx.facts.types
         self.decls = ctx.facts.decls
@@ -37,9 +52,9 @@ class Expressions:
             ast.Index: self._index,
             ast.Slice: self._slice,
             ast.WidthSlice: self._width_slice,
-            ast.Unary: self.ctx.operators.unary,
-            ast.Binary: self.ctx.operators.binary,
-            ast.Conditional: self.ctx.operators.conditional,
+            ast.Unary: self.operators.unary,
+            ast.Binary: self.operators.binary,
+            ast.Conditional: self.operators.conditional,
             ast.Cast: self._cast,
             ast.ListExpr: self._list,
             ast.StructExpr: self._struct,
@@ -64,7 +79,7 @@ class Expressions:
     def any_expr(self, e: ast.Expr, expected: Type | None = None) -> Type:
         """Check an expression that may also be the name of a type or something to call."""
         if isinstance(e, ast.Call):
-            return self.ctx.calls.call(e, expected)
+            return self.calls.call(e, expected)
         check = self._checks.get(type(e))
         if check is None:
             self.ctx.error(e, "this cannot be part of an expression")
@@ -76,7 +91,7 @@ class Expressions:
         if isinstance(e, ast.DefaultInit):
             self.ctx.error(e, f"'...' cannot be used for {what}")
             self.types[e] = types.UNKNOWN
-        return self.ctx.conversions.convert(e, types.BOOL, what)
+        return self.conversions.convert(e, types.BOOL, what)
 
     def _integer(self, e: ast.IntLiteral) -> Type:
         t = e.prefix
@@ -121,7 +136,7 @@ class Expressions:
         return types.UNKNOWN
 
     def _type_name(self, e: ast.TypeName) -> Type:
-        return self.facts.type(e, types.Meta(self.ctx.written_types.resolve(e.type_expr, infer=True)))
+        return self.facts.type(e, types.Meta(self.written_types.resolve(e.type_expr, infer=True)))
 
     def _this(self, e: ast.This) -> Type:
         for instance in self.ctx.names.decls[e]:
@@ -191,7 +206,7 @@ class Expressions:
 
     def _part(self, e: ast.Member | ast.Index, part: str | int, t: Type) -> Type:
         """Record a field by name or an element by index, of type `t`; those of constants are constants."""
-        value = self.ctx.values.part(e.base, part, t)
+        value = self.values.part(e.base, part, t)
         return self.facts.type(e, t) if value is None else self.facts.constant(e, value, t)
 
     def _stack_member(self, e: ast.Member, t: types.Stack) -> Type:
@@ -213,7 +228,7 @@ class Expressions:
         if isinstance(t, types.Tuple):
             return self._tuple_index(e, t)
         if isinstance(t, types.Stack):
-            given = self.ctx.operators.as_bits(e.index)
+            given = self.conversions.as_bits(e.index)
             index = self.facts.integer(e.index)
             if not isinstance(given, (types.Bits, types.InfInt, types.Unknown)):
                 self.ctx.error(e.index, f"the index of a stack must be a number, not {self.ctx.describe(e.index)}")
@@ -236,9 +251,9 @@ class Expressions:
 
     def _slice(self, e: ast.Slice) -> Type:
         self.expr(e.base)
-        t = self.ctx.operators.as_bits(e.base)
-        high = self.ctx.written_types.constant_int(e.high, "the bounds of a slice")
-        low = self.ctx.written_types.constant_int(e.low, "the bounds of a slice")
+        t = self.conversions.as_bits(e.base)
+        high = self.written_types.constant_int(e.high, "the bounds of a slice")
+        low = self.written_types.constant_int(e.low, "the bounds of a slice")
         return types.UNKNOWN if high is None or low is None else self._bits(e, t, high, low)
 
     def _bits(self, e: ast.Slice | ast.WidthSlice, t: Type, high: int, low: int) -> Type:
@@ -259,10 +274,10 @@ class Expressions:
     def _width_slice(self, e: ast.WidthSlice) -> Type:
         """Check `base[low+:width]`, whose `low` may be known only at run time."""
         self.expr(e.base)
-        t = self.ctx.operators.as_bits(e.base)
-        width = self.ctx.written_types.constant_int(e.width, "the width of a slice")
+        t = self.conversions.as_bits(e.base)
+        width = self.written_types.constant_int(e.width, "the width of a slice")
         self.expr(e.low)
-        amount = self.ctx.operators.as_bits(e.low)
+        amount = self.conversions.as_bits(e.low)
         if isinstance(t, types.Unknown) or isinstance(amount, types.Unknown) or width is None:
             return types.UNKNOWN
         low = self.facts.integer(e.low)
@@ -278,11 +293,11 @@ class Expressions:
 
     def _cast(self, e: ast.Cast) -> Type:
         assert e.type_expr is not None
-        target = self.ctx.written_types.resolve(e.type_expr, infer=True)
+        target = self.written_types.resolve(e.type_expr, infer=True)
         given = self.expr(e.operand, target)
         if isinstance(target, types.Record) and target.args and isinstance(e.type_expr, ast.NamedTypeExpr):
             target = self._infer_cast(e.type_expr, target, given)
-        return self.ctx.conversions.cast(e, target)
+        return self.conversions.cast(e, target)
 
     def _infer_cast(self, written: ast.NamedTypeExpr, target: types.Record, given: Type) -> Type:
         """Infer the type of `(S){...}` for a generic S without type arguments."""

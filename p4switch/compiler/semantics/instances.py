@@ -3,36 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.facts import Binding, CallKind
-from p4switch.compiler.semantics.arguments import accepts
+from p4switch.compiler.semantics.annotations import Annotations
+from p4switch.compiler.semantics.arguments import Arguments, accepts
+from p4switch.compiler.semantics.context import Checking
 from p4switch.compiler.semantics.inference import Inference
 from p4switch.compiler.semantics.places import Place
-from p4switch.compiler.semantics.written_types import is_object
+from p4switch.compiler.semantics.written_types import WrittenTypes, is_object
 from p4switch.compiler.types import Type
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
 
 
 class Instances:
-    def __init__(self, ctx: Checking) -> None:
+    def __init__(
+        self,
+        ctx: Checking,
+        annotations: Annotations,
+        arguments: Arguments,
+        written_types: WrittenTypes,
+    ) -> None:
         self.ctx = ctx
+        self.annotations = annotations
+        self.arguments = arguments
+        self.written_types = written_types
         self.types = ctx.facts.types
         self.facts = ctx.facts
         self.bindings = ctx.facts.bindings
 
     def construct(self, e: ast.Call, written: ast.TypeExpr, expected: Type | None) -> Type:
         """Check `T(args)` as an expression."""
-        t = self.ctx.written_types.resolve(written, infer=True)
+        t = self.written_types.resolve(written, infer=True)
         self.bindings[e] = Binding(CallKind.CONSTRUCTOR)
         if isinstance(t, types.Unknown):
-            return self.ctx.arguments.check_values(e.args)
+            return self.arguments.check_values(e.args)
         if not is_object(t):
             self.ctx.error(e, f"{t} has no constructor")
-            return self.ctx.arguments.check_values(e.args)
+            return self.arguments.check_values(e.args)
         if self.ctx.place not in (Place.TOP, Place.CONTROL_LOCAL, Place.PARSER_LOCAL, Place.TABLE):
             self.ctx.error(e, f"an instance of {t} cannot be made in {self.ctx.place.value}")
         if isinstance(t, types.Extern) and any(m.abstract for m in t.decl.methods):
@@ -53,7 +60,7 @@ class Instances:
         if isinstance(decl, ast.ExternDecl):
             ctor = self._constructor(at, decl, args)
             if ctor is None:
-                self.ctx.arguments.check_values(args)
+                self.arguments.check_values(args)
                 return None
             params = ctor.params
         elif isinstance(decl, (ast.ParserDecl, ast.ControlDecl)):
@@ -62,12 +69,12 @@ class Instances:
             params = decl.params
         else:
             self.ctx.error(at, f"{t} has no body, so it has no instances")
-            self.ctx.arguments.check_values(args)
+            self.arguments.check_values(args)
             return None
         what = f"the constructor of {decl.name!r}"
-        matched = self.ctx.arguments.match_arguments(at, what, params, args)
+        matched = self.arguments.match_arguments(at, what, params, args)
         if matched is None:
-            self.ctx.arguments.check_values(args)
+            self.arguments.check_values(args)
             return None
         explicit = t != self.types[decl]
         open_params = [] if explicit else list(decl.type_params)
@@ -76,14 +83,14 @@ class Instances:
         open_params += [a.decl for a in given.values() if isinstance(a, types.TypeVar) and a.decl.name == "_"]
         wanted = [types.substitute(self.types[p], given) for p in params]
         inference = Inference(open_params, self.types)
-        values = self.ctx.arguments.infer(what, params, wanted, matched, inference)
+        values = self.arguments.infer(what, params, wanted, matched, inference)
         if inference.missing() and isinstance(expected, type(t)):
             inference.unify(t, expected)
-        self.ctx.arguments.ignore_omitted(wanted, values, inference)
-        if isinstance(t, (types.Extern, types.Package)) and self.ctx.arguments.uninferred(at, what, inference, values):
+        self.arguments.ignore_omitted(wanted, values, inference)
+        if isinstance(t, (types.Extern, types.Package)) and self.arguments.uninferred(at, what, inference, values):
             return None
         full = [inference.apply(w) for w in wanted]
-        bound = self.ctx.arguments.pass_all(what, params, full, values, True)
+        bound = self.arguments.pass_all(what, params, full, values, True)
         return inference.apply(t), Binding(
             CallKind.CONSTRUCTOR, decl=ctor, params=params, param_types=full, bound=bound
         )
@@ -95,7 +102,7 @@ class Instances:
         if not decl.constructors:
             self.ctx.error(at, f"extern {decl.name!r} has no constructor")
         elif len(decl.constructors) == 1:
-            self.ctx.arguments.match_arguments(
+            self.arguments.match_arguments(
                 at, f"the constructor of {decl.name!r}", decl.constructors[0].params, args
             )
         else:
@@ -103,9 +110,9 @@ class Instances:
         return None
 
     def instance(self, decl: ast.Instantiation) -> None:
-        t = self.ctx.written_types.resolve(decl.type_expr, infer=True)
+        t = self.written_types.resolve(decl.type_expr, infer=True)
         if isinstance(t, types.Unknown):
-            self.ctx.arguments.check_values(decl.args)
+            self.arguments.check_values(decl.args)
         elif not is_object(t):
             self.ctx.error(decl.type_expr, f"{t} has no constructor")
         else:
@@ -139,7 +146,7 @@ class Instances:
         for instance in decl.instances:
             self.ctx.declarations.declaration(instance)
         for f in decl.methods:
-            self.ctx.annotations.check(f.annotations)
+            self.annotations.check(f.annotations)
             self.ctx.declarations.function(f, Place.METHOD)
             m = _implemented(f, abstract)
             if m is None:

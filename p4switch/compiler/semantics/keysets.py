@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from p4switch.compiler import ast, types
+from p4switch.compiler.semantics.context import Checking
+from p4switch.compiler.semantics.conversions import Conversions
 from p4switch.compiler.types import Type
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
 
 
 class Keysets:
-    def __init__(self, ctx: Checking) -> None:
+    def __init__(self, ctx: Checking, conversions: Conversions) -> None:
         self.ctx = ctx
+        self.conversions = conversions
         self.facts = ctx.facts
         self.types = ctx.facts.types
 
@@ -32,7 +30,7 @@ class Keysets:
         else:
             given = self.ctx.expressions.expr(e, t)
             if not isinstance(given, types.Set):
-                self.ctx.conversions.convert(e, t, "the key")
+                self.conversions.convert(e, t, "the key")
             elif same_bits(given.element) != same_bits(t):
                 self.ctx.error(e, f"expected a set of {t}, not {given}")
 
@@ -61,9 +59,9 @@ class Keysets:
         if not isinstance(base, (types.Bits, types.Unknown)):
             self.ctx.error(e, f"{op!r} needs a key of type bit<> or int<>, not {t}")
         elif isinstance(given, types.InfInt) and e in self.facts.constants and isinstance(base, types.Bits):
-            self.ctx.conversions.literal_as(e, base)
-        elif self.ctx.operators.as_bits(e) != t:
-            self.ctx.conversions.convert(e, base, "the key")
+            self.conversions.literal_as(e, base)
+        elif self.conversions.as_bits(e) != t:
+            self.conversions.convert(e, base, "the key")
 
 
 def flattened(t: Type) -> list[Type]:

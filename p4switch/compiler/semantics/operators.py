@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from p4switch.bits import operators
 from p4switch.bits.integers import INTEGERS
 from p4switch.compiler import ast, types
 from p4switch.compiler.semantics import constants
+from p4switch.compiler.semantics.context import Checking
+from p4switch.compiler.semantics.conversions import Conversions
+from p4switch.compiler.semantics.values import Values
 from p4switch.compiler.semantics.written_types import is_object
 from p4switch.compiler.types import Type
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
 
 _COMPARISONS = frozenset(("==", "!=", "<", "<=", ">", ">="))
 _INITIALISERS = (ast.ListExpr, ast.StructExpr, ast.DefaultInit, ast.InvalidHeader)
 
 
 class Operators:
-    def __init__(self, ctx: Checking) -> None:
+    def __init__(self, ctx: Checking, conversions: Conversions, values: Values) -> None:
         self.ctx = ctx
+        self.conversions = conversions
+        self.values = values
         self.facts = ctx.facts
         self.types = ctx.facts.types
-
-    def as_bits(self, e: ast.Expr) -> Type:
-        """Convert a serializable enum to its representation, and return the type of `e` then."""
-        t = self.types[e]
-        if isinstance(t, types.Enum) and t.underlying is not None:
-            return self.ctx.conversions.convert(e, t.underlying)
-        return t
 
     def unary(self, e: ast.Unary) -> Type:
         if e.op == "!":
@@ -39,7 +32,7 @@ class Operators:
                 return self.facts.constant(e, not known, types.BOOL)
             return self.facts.type(e, t)
         self.ctx.expressions.expr(e.operand)
-        t = self.as_bits(e.operand)
+        t = self.conversions.as_bits(e.operand)
         if isinstance(t, types.Unknown):
             return t
         if not isinstance(t, types.Bits) and (e.op == "~" or not isinstance(t, types.InfInt)):
@@ -81,25 +74,25 @@ class Operators:
             return
         open_left, open_right = self._is_open(left), self._is_open(right)
         if open_left and not open_right:
-            self.ctx.conversions.convert(left, b)
+            self.conversions.convert(left, b)
             return
         if open_right and not open_left:
-            self.ctx.conversions.convert(right, a)
+            self.conversions.convert(right, a)
             return
         if a != b:
-            a, b = self.as_bits(left), self.as_bits(right)
+            a, b = self.conversions.as_bits(left), self.conversions.as_bits(right)
         if isinstance(a, types.InfInt) and isinstance(b, types.Bits):
-            self.ctx.conversions.convert(left, b)
+            self.conversions.convert(left, b)
         elif isinstance(b, types.InfInt) and isinstance(a, types.Bits):
-            self.ctx.conversions.convert(right, a)
+            self.conversions.convert(right, a)
 
     def _arithmetic(self, e: ast.Binary) -> Type:
         op, left, right = e.op, e.left, e.right
         if op in ("/", "%") and any((self.facts.integer(x) or 0) < 0 for x in (left, right)):
             self.ctx.error(e, f"{op!r} is not defined for negative numbers")
             return types.UNKNOWN
-        self.as_bits(left)
-        self.as_bits(right)
+        self.conversions.as_bits(left)
+        self.conversions.as_bits(right)
         self._balance(left, right)
         t = self.types[left]
         if isinstance(t, types.Unknown) or isinstance(self.types[right], types.Unknown):
@@ -139,12 +132,12 @@ class Operators:
         """Check that `/` or `%` has known operands, or as a divisor a power of two, or as a dividend 0."""
         left, right = self.facts.integer(e.left), self.facts.integer(e.right)
         simple = left == 0 or (right is not None and right & (right - 1) == 0)
-        known = self.ctx.values.is_constant(e.left) and self.ctx.values.is_constant(e.right)
+        known = self.values.is_constant(e.left) and self.values.is_constant(e.right)
         if not (known or (simple and isinstance(t, types.Bits))):
             self.ctx.error(e, f"{e.op!r} needs values known at compile time, or a power of two as divisor")
 
     def _shift(self, e: ast.Binary) -> Type:
-        t, amount = self.as_bits(e.left), self.as_bits(e.right)
+        t, amount = self.conversions.as_bits(e.left), self.conversions.as_bits(e.right)
         left, right = self.facts.integer(e.left), self.facts.integer(e.right)
         if not isinstance(t, (types.Bits, types.InfInt)):
             self.ctx.error(e, f"{e.op!r} is not defined for {self.ctx.describe(e.left)}")
@@ -165,7 +158,7 @@ class Operators:
         return types.UNKNOWN
 
     def _concatenation(self, e: ast.Binary) -> Type:
-        a, b = self.as_bits(e.left), self.as_bits(e.right)
+        a, b = self.conversions.as_bits(e.left), self.conversions.as_bits(e.right)
         left, right = self.facts.constants.get(e.left), self.facts.constants.get(e.right)
         if isinstance(left, str) and isinstance(right, str):
             return self.facts.constant(e, left + right, types.STRING)
@@ -185,8 +178,8 @@ class Operators:
         left, right = e.left, e.right
         self._balance(left, right)
         if e.op not in ("==", "!="):
-            self.as_bits(left)
-            self.as_bits(right)
+            self.conversions.as_bits(left)
+            self.conversions.as_bits(right)
         a, b = self.types[left], self.types[right]
         if isinstance(a, types.Unknown) or isinstance(b, types.Unknown):
             return self.facts.type(e, types.BOOL)

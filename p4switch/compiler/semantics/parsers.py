@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from p4switch.compiler import ast, types
 from p4switch.compiler.facts import CallKind
-from p4switch.compiler.semantics.keysets import same_bits
+from p4switch.compiler.semantics.annotations import Annotations
+from p4switch.compiler.semantics.context import Checking
+from p4switch.compiler.semantics.keysets import Keysets, same_bits
 from p4switch.compiler.semantics.places import MAX_INT32, Place
+from p4switch.compiler.semantics.statements import Statements
+from p4switch.compiler.semantics.values import Values
+from p4switch.compiler.semantics.written_types import WrittenTypes
 from p4switch.compiler.types import Type
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
 
 
 class Parsers:
-    def __init__(self, ctx: Checking) -> None:
+    def __init__(
+        self,
+        ctx: Checking,
+        annotations: Annotations,
+        keysets: Keysets,
+        statements: Statements,
+        values: Values,
+        written_types: WrittenTypes,
+    ) -> None:
         self.ctx = ctx
+        self.annotations = annotations
+        self.keysets = keysets
+        self.statements = statements
+        self.values = values
+        self.written_types = written_types
         self.types = ctx.facts.types
 
     def parser(self, parser: ast.ParserDecl) -> None:
@@ -52,8 +65,8 @@ class Parsers:
         return False
 
     def _state(self, state: ast.ParserState) -> None:
-        self.ctx.annotations.check(state.annotations)
-        self.ctx.statements.statements(state.statements)
+        self.annotations.check(state.annotations)
+        self.statements.statements(state.statements)
         transition = state.transition
         if isinstance(transition, ast.Transition):
             self.ctx.facts.states[transition] = self._target(transition)
@@ -88,7 +101,7 @@ class Parsers:
             self.ctx.error(select, "'select' needs at least one case")
 
     def _case(self, case: ast.SelectCase, key_types: list[Type]) -> None:
-        keys = self.ctx.facts.keysets[case] = self.ctx.keysets.spread(case, len(key_types))
+        keys = self.ctx.facts.keysets[case] = self.keysets.spread(case, len(key_types))
         if len(keys) == 1 and len(key_types) != 1 and isinstance(keys[0], ast.Name):
             self._value_set_case(keys[0], key_types)
             return
@@ -96,7 +109,7 @@ class Parsers:
             self.ctx.error(case, f"this case has {len(keys)} keys, but 'select' has {len(key_types)}")
             return
         for keyset, t in zip(keys, key_types, strict=True):
-            self.ctx.keysets.keyset(keyset, t)
+            self.keysets.keyset(keyset, t)
         for keyset in keys:
             if isinstance(keyset, ast.Name) and isinstance(self.types[keyset], types.Set):
                 continue
@@ -104,18 +117,18 @@ class Parsers:
                 bounds = [keyset.value, keyset.mask]
             elif isinstance(keyset, ast.Range):
                 bounds = [keyset.low, keyset.high]
-                if said := self.ctx.keysets.empty(keyset):
+                if said := self.keysets.empty(keyset):
                     self.ctx.warn(keyset, f"{said}, so this case never matches", "empty-range")
             else:
                 bounds = []
-                if self.ctx.values.calls(keyset, *(k for k in CallKind if k is not CallKind.BUILTIN)):
+                if self.values.calls(keyset, *(k for k in CallKind if k is not CallKind.BUILTIN)):
                     self.ctx.error(keyset, "a key of 'select' cannot call functions")
-                elif not isinstance(keyset, (ast.DefaultExpr, ast.DontCare)) and not self.ctx.values.is_constant(
+                elif not isinstance(keyset, (ast.DefaultExpr, ast.DontCare)) and not self.values.is_constant(
                     keyset
                 ):
                     self.ctx.warn(keyset, "this key is not known at compile time, which not all targets support")
             for bound in bounds:
-                if not self.ctx.values.is_constant(bound):
+                if not self.values.is_constant(bound):
                     self.ctx.error(bound, "the parts of a mask or range must be known at compile time")
 
     def _value_set_case(self, name: ast.Name, key_types: list[Type]) -> None:
@@ -128,8 +141,8 @@ class Parsers:
             self.ctx.error(name, f"expected a value set with elements of type ({wanted}), not {given}")
 
     def value_set(self, v: ast.ValueSetDecl) -> None:
-        self.types[v] = self.ctx.written_types.resolve(v.element_expr)
-        size = self.ctx.written_types.constant_int(v.size, "the size of a value set")
+        self.types[v] = self.written_types.resolve(v.element_expr)
+        size = self.written_types.constant_int(v.size, "the size of a value set")
         if size is not None and size <= 0:
             self.ctx.error(v.size, f"the size of a value set must be positive, not {size}")
         elif size is not None and size > MAX_INT32:

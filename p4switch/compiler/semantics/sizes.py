@@ -1,4 +1,4 @@
-"""Sizes of types, for `minSizeInBits()` and similar methods."""
+"""Sizes of types: widths for `minSizeInBits()` and similar methods, and numbers of single values."""
 
 from __future__ import annotations
 
@@ -37,3 +37,23 @@ def _least(t: Type) -> int:
     if isinstance(t, types.Record):
         return sum(_least(f.type) for f in t.fields)
     return types.width_of(t) or 0
+
+
+class PartCounts:
+    """Numbers of single values in values of a type. Those of structs and headers are counted once."""
+
+    def __init__(self) -> None:
+        self._known: dict[types.Record, int] = {}
+
+    def of(self, t: Type) -> int:
+        """Return how many single values a value of type `t` has, counting structs and tuples around them."""
+        if isinstance(t, types.Stack):
+            return t.size * self.of(t.element)
+        if isinstance(t, types.Tuple):
+            return 1 + sum(map(self.of, t.elements))
+        if not isinstance(t, types.Record):
+            return 1
+        known = self._known.get(t)
+        if known is None:
+            known = self._known[t] = 1 + sum(self.of(f.type) for f in t.fields)
+        return known

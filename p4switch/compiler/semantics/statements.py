@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from p4switch.compiler import ast, types
 from p4switch.compiler.diagnostics import did_you_mean
 from p4switch.compiler.facts import CallKind, Constant
+from p4switch.compiler.semantics.annotations import Annotations
+from p4switch.compiler.semantics.context import Checking
+from p4switch.compiler.semantics.conversions import Conversions
 from p4switch.compiler.semantics.places import Place
-from p4switch.compiler.semantics.written_types import is_object
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
+from p4switch.compiler.semantics.values import Values
+from p4switch.compiler.semantics.written_types import WrittenTypes, is_object
 
 
 class Statements:
-    def __init__(self, ctx: Checking) -> None:
+    def __init__(
+        self,
+        ctx: Checking,
+        annotations: Annotations,
+        conversions: Conversions,
+        values: Values,
+        written_types: WrittenTypes,
+    ) -> None:
         self.ctx = ctx
+        self.annotations = annotations
+        self.conversions = conversions
+        self.values = values
+        self.written_types = written_types
         self.facts = ctx.facts
         self.types = ctx.facts.types
         self.decls = ctx.facts.decls
@@ -44,7 +55,7 @@ class Statements:
         self._statements[type(s)](s)
 
     def block(self, b: ast.Block) -> None:
-        self.ctx.annotations.check(b.annotations)
+        self.annotations.check(b.annotations)
         self.statements(b.statements)
 
     def statements(self, statements: list[ast.Statement]) -> None:
@@ -55,36 +66,36 @@ class Statements:
         self.ctx.declarations.declaration(s)
 
     def variable(self, v: ast.VarDecl) -> None:
-        self.types[v] = self.ctx.written_types.resolve(v.type_expr)
-        self.ctx.written_types.check_variable_type(v.type_expr, self.types[v], f"variable {v.name!r}")
+        self.types[v] = self.written_types.resolve(v.type_expr)
+        self.written_types.check_variable_type(v.type_expr, self.types[v], f"variable {v.name!r}")
         if v.init is not None:
             self._initialised(v.init, self.types[v], f"variable {v.name!r}")
 
     def constant(self, c: ast.ConstDecl) -> None:
-        self.types[c] = self.ctx.written_types.resolve(c.type_expr)
+        self.types[c] = self.written_types.resolve(c.type_expr)
         if isinstance(self.types[c], (types.Void, types.MatchKind, types.Set)) or is_object(self.types[c]):
             self.ctx.error(c.type_expr, f"constant {c.name!r} cannot have type {self.types[c]}")
             self.types[c] = types.UNKNOWN
         self._initialised(c.init, self.types[c], f"constant {c.name!r}")
-        if not self.ctx.values.is_constant(c.init):
+        if not self.values.is_constant(c.init):
             self.ctx.error(c.init, f"the value of constant {c.name!r} is not known at compile time")
 
     def _initialised(self, e: ast.Expr, t: types.Type, what: str = "") -> None:
         """Check `e`, and convert it to type `t`, which `what` requires."""
         self.ctx.expressions.expr(e, t)
-        self.ctx.conversions.convert(e, t, what)
+        self.conversions.convert(e, t, what)
 
     def _assign(self, s: ast.Assign) -> None:
         t = self.ctx.expressions.expr(s.target)
         self.ctx.expressions.expr(s.value, t)
         if self.assignable(s.target):
-            self.ctx.conversions.convert(s.value, t)
+            self.conversions.convert(s.value, t)
 
     def assignable(self, target: ast.Expr) -> bool:
         """Return whether `target` can be assigned to; report if not."""
         if isinstance(self.types[target], types.Unknown):
             return False
-        why = self.ctx.values.not_assignable(target)
+        why = self.values.not_assignable(target)
         if why is not None:
             self.ctx.error(target, f"this cannot be assigned to: {why}")
         return why is None
@@ -125,7 +136,7 @@ class Statements:
             self.ctx.error(s, f"'{type(s).__name__.lower()}' can only be used in a 'for'")
 
     def _for(self, s: ast.For) -> None:
-        self.ctx.annotations.check(s.annotations)
+        self.annotations.check(s.annotations)
         self.statements(s.init)
         self.ctx.expressions.boolean(s.condition, "the condition of 'for'")
         self.statements(s.update)
@@ -137,10 +148,10 @@ class Statements:
         self.ctx.loops -= 1
 
     def _for_in(self, s: ast.ForIn) -> None:
-        self.ctx.annotations.check(s.annotations)
+        self.annotations.check(s.annotations)
         v = s.variable
-        self.ctx.annotations.check(v.annotations)
-        self.types[v] = self.ctx.written_types.resolve(v.type_expr)
+        self.annotations.check(v.annotations)
+        self.types[v] = self.written_types.resolve(v.type_expr)
         self._collection(s.values, self.types[v])
         self.ctx.declared(v)
         self._loop_body(s)
@@ -149,8 +160,8 @@ class Statements:
         if isinstance(e, ast.Range):
             for end in (e.low, e.high):
                 self.ctx.expressions.expr(end)
-                self.ctx.operators.as_bits(end)
-                self.ctx.conversions.convert(end, t)
+                self.conversions.as_bits(end)
+                self.conversions.convert(end, t)
             if not isinstance(t, (types.Bits, types.InfInt, types.Unknown)):
                 self.ctx.error(e, f"a range has values of type bit<> or int<>, not {t}")
             self.types[e] = types.Set(t)
@@ -158,7 +169,7 @@ class Statements:
         given = self.ctx.expressions.expr(e)
         if isinstance(e, ast.ListExpr):
             for item in e.items:
-                self.ctx.conversions.convert(item, t)
+                self.conversions.convert(item, t)
             self.types[e] = types.List(t)
         elif isinstance(given, (types.Stack, types.List)):
             if given.element != t and not isinstance(t, types.Unknown):
@@ -198,8 +209,8 @@ class Statements:
             self._action_label(self.switched[s], case, seen)
             return
         self.ctx.expressions.expr(label)
-        self.ctx.conversions.convert(label, t, "a label")
-        if not self.ctx.values.is_constant(label):
+        self.conversions.convert(label, t, "a label")
+        if not self.values.is_constant(label):
             self.ctx.error(label, "a label must be known at compile time")
         value = self.facts.constants.get(label)
         if value in seen and not isinstance(self.types[label], types.Unknown):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from p4switch.compiler import ast, types
 from p4switch.compiler.facts import CallKind, Constant, default_constant
+from p4switch.compiler.semantics.context import Checking
 from p4switch.compiler.types import Type
 from p4switch.compiler.walk import parts, walk
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
 
 _WRITTEN: dict[type[ast.Node], tuple[str, ...]] = {
     ast.Member: ("name",),

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from p4switch.compiler import ast, types
+from p4switch.compiler.semantics.context import Checking
+from p4switch.compiler.semantics.conversions import Conversions
+from p4switch.compiler.semantics.sizes import PartCounts
 from p4switch.compiler.types import Type
-
-if TYPE_CHECKING:
-    from p4switch.compiler.semantics.context import Checking
 
 MAX_WIDTH = 2048
 """Widest `bit<>` and `int<>`."""
@@ -56,10 +54,11 @@ def is_object(t: Type) -> bool:
 
 
 class WrittenTypes:
-    def __init__(self, ctx: Checking) -> None:
+    def __init__(self, ctx: Checking, conversions: Conversions, part_counts: PartCounts) -> None:
         self.ctx = ctx
+        self.conversions = conversions
+        self.part_counts = part_counts
         self.types = ctx.facts.types
-        self._parts: dict[Type, int] = {}
 
     def constant_int(self, e: ast.Expr, what: str) -> int | None:
         """Check `e` and return its value.
@@ -67,7 +66,7 @@ class WrittenTypes:
         If it is not a compile-time integer, that is reported and the result is None.
         """
         self.ctx.expressions.expr(e)
-        t, value = self.ctx.operators.as_bits(e), self.ctx.facts.integer(e)
+        t, value = self.conversions.as_bits(e), self.ctx.facts.integer(e)
         if value is None and not isinstance(t, types.Unknown):
             self.ctx.error(e, f"{what} must be an integer known at compile time")
         return value
@@ -98,7 +97,7 @@ class WrittenTypes:
             for written, element in zip(t.elements, elements, strict=True):
                 if isinstance(element, types.Void) or is_object(element):
                     self.ctx.error(written, f"{element} cannot be an element of a tuple")
-            if not self.small_enough(t, sum(map(self.parts, elements))):
+            if not self.small_enough(t, sum(map(self.part_counts.of, elements))):
                 return types.UNKNOWN
             return types.Tuple(elements)
         if isinstance(t, ast.ListTypeExpr):
@@ -118,22 +117,9 @@ class WrittenTypes:
         if not isinstance(element, _STACKABLE):
             self.ctx.error(t.element, f"{element} cannot be the element of a stack or array")
             return types.UNKNOWN
-        if size is None or not self.small_enough(t, size * self.parts(element)):
+        if size is None or not self.small_enough(t, size * self.part_counts.of(element)):
             return types.UNKNOWN
         return types.Stack(element, size)
-
-    def parts(self, t: Type) -> int:
-        """Return how many single values a value of type `t` has, counting structs and tuples around them."""
-        if isinstance(t, types.Stack):
-            return t.size * self.parts(t.element)
-        if isinstance(t, types.Tuple):
-            return 1 + sum(map(self.parts, t.elements))
-        if not isinstance(t, types.Record):
-            return 1
-        known = self._parts.get(t)
-        if known is None:
-            known = self._parts[t] = 1 + sum(self.parts(f.type) for f in t.fields)
-        return known
 
     def small_enough(self, at: ast.Node, parts: int) -> bool:
         if parts > MAX_PARTS:
@@ -184,7 +170,7 @@ class WrittenTypes:
         result = types.substitute(self.types[decl], dict(zip(params, args, strict=True)))
         if isinstance(decl, ast.RecordDecl):
             self._check_arguments(t, decl, args)
-            if not self.small_enough(t, self.parts(result)):
+            if not self.small_enough(t, self.part_counts.of(result)):
                 return types.UNKNOWN
         return result
 
