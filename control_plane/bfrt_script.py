@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from p4switch.engine import Switch
 
 TIMEOUT_S = 120
-_TOLD_LINES = 3
+_SHOWN_LINES = 3
 # A script can import modules from its own folder, and none from the working folder.
 _RUN = (
     "import os, runpy, sys; del sys.argv[0]; sys.path.insert(0, os.path.dirname(sys.argv[0]));"
@@ -110,7 +110,7 @@ def _run(script: Path, address: str, switch: str) -> None:
     except subprocess.TimeoutExpired:
         raise UserError(f"{script} for switch {switch}: took over {TIMEOUT_S} s") from None
     if done.returncode:
-        lines = done.stderr.strip().splitlines()[-_TOLD_LINES:] or [processes.how_ended(done.returncode)]
+        lines = done.stderr.strip().splitlines()[-_SHOWN_LINES:] or [processes.how_ended(done.returncode)]
         raise UserError(f"{script} for switch {switch}: " + "; ".join(line.strip() for line in lines))
 
 

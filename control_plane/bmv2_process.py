@@ -29,11 +29,11 @@ from p4switch.tcp_ports import await_listener
 
 EXECUTABLE = "simple_switch_grpc"
 PRIORITY_QUEUES = 8
-"""To be given to every process: with fewer, BMv2 drops all packets of the priorities that have no queue."""
+"""Number of queues that every process must have, because BMv2 drops all packets of priorities without a queue."""
 
 MINIMUM_VERSION = (1, 15, 1)
-"""Before it, rates and depths set for one priority took effect on another, and the depths that programs read were
-those of the whole port (behavioral-model, changes 1270 and 1276)."""
+"""In earlier versions, rates and depths set for one priority took effect on another, and the depths
+that programs read were those of the whole port (behavioral-model, changes 1270 and 1276)."""
 
 _NO_LIMIT_PACKETS = (1 << 31) - 1
 _TIMEOUT_MS = 20_000

@@ -115,7 +115,7 @@ def dependencies(
     return nx.DiGraph(list(search.edges))
 
 
-def circle(
+def waiting_cycle(
     topology: Topology, entries: Mapping[str, Sequence[Entry]], lanes: Sequence[int], *, deflecting: bool
 ) -> list[str]:
     """Return the switches of a cycle among waiting packets that start in the first lane.

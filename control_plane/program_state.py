@@ -188,7 +188,7 @@ def _read(client: Client, cells: CellArray, indices: Sequence[int] | None) -> It
 def _query(kind: str, ident: int, index: int | None = None) -> Message:
     """Return an entity that selects one cell, or all of them.
 
-    `kind`: register, counter or meter.
+    `kind` is register, counter or meter.
     """
     query = p4runtime_pb2.Entity()
     entry = getattr(query, f"{kind}_entry")

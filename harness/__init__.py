@@ -1,1 +1,1 @@
-"""Scenarios, workloads, worlds, metrics, reports and the command line."""
+"""An experiment: plans of runs, workloads, worlds, measurements, and the columns of tables."""

@@ -8,7 +8,7 @@ import traceback
 
 from p4switch.errors import UserError
 
-_MOST_TOLD = 3000  # characters of an error that are passed on, so that they fit into a pipe
+_MOST_CHARACTERS = 3000  # characters of an error that are passed on, so that they fit into a pipe
 # Reasons of the loader (glibc) for a library that it has no memory for.
 _UNMAPPED = ("failed to map segment", "cannot map", "cannot allocate memory")
 _MOST_OF_WHOLE = 30_000  # characters of an error with its traceback, for `--debug`
@@ -73,4 +73,4 @@ def passed_on(error: BaseException, who: str = "") -> Exception:
         if isinstance(error, known):
             kind, text = known, str(error)
             break
-    return kind(f"{who}: {text[-_MOST_TOLD:]}" if who else text[-_MOST_TOLD:])
+    return kind(f"{who}: {text[-_MOST_CHARACTERS:]}" if who else text[-_MOST_CHARACTERS:])

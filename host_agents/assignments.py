@@ -18,7 +18,7 @@ LEAST_RECENT: Final = "least_recent"
 ROUND_ROBIN: Final = "round_robin"
 SEPARATE: Final = "separate"
 SHARED: Final = "shared"
-UNICAST_WINDOW: Final = 128  # window of operations towards one host, like that of a group without its own
+UNICAST_WINDOW: Final = 128  # window of operations towards one host, and in a group that has no window of its own
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Rings of bits by packet number, of which SACKs have maps of 64.
+"""Rings with a bit for each packet number; a SACK carries a map of 64 of these bits.
 
-A ring is a vector of words of 32 bits, whose length is a power of two. It has room for 32 packets
-a word; a packet's bit is also that of packets of earlier and later rounds.
+A ring is a vector of words, whose length is a power of two. Each word has the bits of 32 packets.
+Packets whose numbers differ by a multiple of the ring's size share a bit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SIGN: Final = 0x80000000
 
 
 def ring(packets: int) -> vec[i64]:
-    """Return an empty ring for a number of packets, at least those of a map; a power of two."""
+    """Return an empty ring for `packets` packets, a power of two, or for those of a map if that is more."""
     return vec[i64]([0] * (max(packets, SACK_BITS) >> 5))
 
 

@@ -117,11 +117,11 @@ class NicConfig:
 
     Packet sizes are payload unless the name says wire.
 
-    `base_rtt_ns` is the largest base RTT of the network, the T of window-based protocols;
-    `base_rtts_ns` the base RTT by the number of routers on the path, from 0 (a value of 0:
-    unknown). A packet's DSCP is 8 times its priority; the PFC class is the priority; control
-    packets (ACK, CNP ...) have precedence over data. Raises ParameterError for a value that is out
-    of its range or unknown.
+    `base_rtt_ns` is the largest base RTT of the network, the T of window-based protocols.
+    `base_rtts_ns` has the base RTT by the number of routers on the path, from 0; a value of 0 means
+    that it is unknown. A packet's DSCP is 8 times its priority, and its PFC class is the priority.
+    Control packets (ACK, CNP ...) have precedence over data. Raises ParameterError for a value that
+    is out of its range or unknown.
     """
 
     address: str

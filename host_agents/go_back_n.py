@@ -98,8 +98,9 @@ class GoBackNReceiver(Receiver):
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)
         self._nak_sent = False
-        # First packet after the expected one that was trimmed since the NAK. Headers overtake data, so
-        # it may be of those that the NAK requested, and no later packet need follow to show the gap.
+        # First packet after the expected one that was trimmed since the NAK. Trimmed headers
+        # overtake data, so it may be one of the packets that the NAK requested. It is recorded
+        # because no later packet may follow that reveals the gap.
         self._trimmed = NEVER
 
     def on_data(

@@ -11,7 +11,7 @@ from host_agents.timers import Timer, TimerOwner
 
 IDLE: Final = 0  # nothing to send, or the window is closed
 READY: Final = 1  # in the port's ring
-WAITING: Final = 2  # for the next-service time
+WAITING: Final = 2  # waiting for the next-service time
 ROUNDING_NS: Final = 0.001  # largest error of sums of fractions of a ns
 
 

@@ -1,4 +1,4 @@
-"""Compiles the hosts with mypyc and puts the compiled copy in place of the sources. See docs/decisions/.
+"""Compilation of the hosts with mypyc, whose result replaces the sources on import. See docs/decisions/.
 
 The copy lies in `$P4CC_CACHE` (default `~/.cache/p4cc`), in a folder named by the digest of all
 sources, the compiler and the Python version, so it is never stale. Modules off the hot path stay

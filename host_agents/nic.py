@@ -342,7 +342,7 @@ class Nic(Port):
         """Return whether a frame's arrival may complete a message or acknowledge all of one.
 
         The result is also True if the answer cannot be found quickly. The method assumes that no
-        earlier frame under way does so.
+        frame that arrives before does so.
         """
         if len(frame) < wire.AFTER_BTH or (read_i64_be(frame, 12) >> 40) & 0xFFFFFF != 0x080045:
             return False

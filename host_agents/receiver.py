@@ -121,10 +121,7 @@ class Receiver(TimerOwner):
                 timer.arm(until_ns)
 
     def part(self, marked: bool) -> None:
-        """Answer waiting packets first if they echo another mark, since an ACK has only one.
-
-        So waiting packets with another mark get their ACK at once, with their own mark.
-        """
+        """Answer waiting packets first if they echo another mark, since an ACK has only one."""
         if self._waits and marked != self._waiting_marked:
             self.answer_waiting()
 

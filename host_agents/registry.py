@@ -91,8 +91,8 @@ class ProtocolInfo:
     # switches), feedback on data in the same queues, or nothing. Forecasts of a run's memory use
     # it.
     held_back_by: Literal["grants", "feedback", "nothing"] = "feedback"
-    # True: although it has packets of its own, a queue pair that is done needs its reaction point
-    # only until that is `at_rest`.
+    # True: it has packets of its own, but a queue pair that is done can drop its reaction point
+    # once that is `at_rest`.
     rests: bool = False
     # For a transport other than the NIC's: function of the parameters and the NIC's configuration
     # that returns the configuration of its queue pairs.
@@ -342,13 +342,13 @@ def _build(owner: str, cls: type[Any], values: Mapping[str, Any]) -> Any:
     try:
         checked = checks.model_validate(dict(values))
     except pydantic.ValidationError as error:
-        mistakes += [_told(owner, one) for one in error.errors(include_url=False)]
+        mistakes += [_message(owner, one) for one in error.errors(include_url=False)]
     if mistakes:
         raise ParameterError("; ".join(mistakes))
     return cls(**{name: getattr(checked, name) for name in fields})
 
 
-def _told(owner: str, mistake: Any) -> str:
+def _message(owner: str, mistake: Any) -> str:
     key = ".".join(str(part) for part in mistake["loc"])
     return f"{owner}: parameter {key}: {mistake['msg'][0].lower()}{mistake['msg'][1:]} (got {mistake['input']!r})"
 

@@ -11,7 +11,7 @@ missing one, and losses of some SACKs do no harm.
 A packet is taken as lost when it was trimmed, when its time-out expires, or when a packet sent
 `loss_packets` later has been acknowledged (RFC 8985's idea, in packets; 0 turns this off, for when
 packets take several paths). The ACK of a retransmitted packet may be that of an earlier copy. If it
-arrives sooner after the last copy than the least measured RTT, it is no evidence on other packets
+arrives sooner after the last copy than the least measured RTT, it says nothing about other packets
 (RFC 8985, 6.2, step 2).
 """
 

@@ -75,7 +75,7 @@ class Sender(Member):
         self.rto_ns = config.rto_ns
         self._retry_count = config.retry_count
         self._retries = 0  # retries since the last new acknowledgement
-        self._acked_at_retry = 0  # packets and bytes acknowledged at the last retry, at most
+        self._acked_at_retry = 0  # acknowledged packets plus bytes at a retry; the maximum so far
         self._next_retry_ns = 0  # all retransmissions within one time-out count as one retry
         self._connection = transport.connection
         # Least payload of data packets that carry their send time.

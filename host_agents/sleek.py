@@ -100,7 +100,7 @@ class Sleek(TimerOwner):
             self._sender.limiter.recovering -= 1
 
     def _send_again(self, now_ns: int, order: int) -> None:
-        """Resend missing packets that left before the packet of this order, as simulated all that are missing."""
+        """Resend missing packets that left before the packet of this order; as simulated: all missing packets."""
         sender = self._sender
         if self._resends_newer:
             order = sender.traffic.sent_packets  # beyond the order of each packet sent so far

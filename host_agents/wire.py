@@ -250,10 +250,7 @@ QUANTUM_BITS: Final = 512
 
 
 def parse_pause(frame: bytes) -> dict[int, int] | None:
-    """Return class -> quanta of 512 bit times of a priority pause frame; None if the frame is something else.
-
-    802.1Qbb: MAC control frame, opcode 0x0101, enable vector, eight times. 0 quanta resume.
-    """
+    """Return the pause times of a priority pause frame by class, in quanta of 512 bit times; None for other frames."""
     if len(frame) < 34 or frame[12:16] != b"\x88\x08\x01\x01":
         return None
     enable = int.from_bytes(frame[16:18], "big")

@@ -22,7 +22,7 @@ def subscribe(client: GrpcClient, p4info: Message) -> None:
 
 
 def taken(client: GrpcClient, p4info: Message) -> Iterator[tuple[str, dict[str, int]]]:
-    """Return name and fields of the arriving digests until there are no more; each is acknowledged."""
+    """Return name and fields of arriving digests until no more arrive, and acknowledge each."""
     known = {digest.preamble.id: digest for digest in p4info.digests}
     patience = _FIRST_S
     while (message := client.receive(patience)) is not None:

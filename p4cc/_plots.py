@@ -1,4 +1,4 @@
-"""Plots of results into matplotlib's axes, for notebooks and papers."""
+"""Plots of results in matplotlib's axes, for notebooks and papers."""
 
 from __future__ import annotations
 

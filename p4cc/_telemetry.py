@@ -51,7 +51,7 @@ def link_reports(feedback: Feedback, path: Path) -> list[LinkReport]:
         Argument of `on_ack`. The protocol has to be registered with `telemetry=True`, and its
         program has to append INT records.
     path
-        Path of the reaction point, which has the size of a switch's cell.
+        The reaction point's path; its `cell_bytes` is the unit of the reported queue lengths.
 
     Returns
     -------

@@ -70,12 +70,12 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _main(args: Sequence[str] | None) -> None:
-    with _doubts_told():
+    with _doubts_printed():
         _carry_out(args)
 
 
 @contextlib.contextmanager
-def _doubts_told() -> Iterator[None]:
+def _doubts_printed() -> Iterator[None]:
     """Print doubts about the input on stderr during the block, without their position in p4cc's code."""
     with warnings.catch_warnings():
         show = warnings.showwarning

@@ -128,7 +128,7 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
         return f"unix:{self._folder.name}/p4rt"
 
     def start(self, controllers: object) -> None:
-        """Start the switch process, which `batchStartup` programs (a hook of Mininet)."""
+        """Start the switch process (a hook of Mininet); `batchStartup` installs its program."""
         self._folder = tempfile.TemporaryDirectory(prefix=f"p4cc-{self.name}-")
         folder = Path(self._folder.name)
         ports = [

@@ -184,11 +184,11 @@ class Results(Sequence[Result]):
         UserError
             For a name that runs do not have, and if no run has these values.
         """
-        known = list(dict.fromkeys(name for run in self._runs for name in _told_apart_by(run)))
+        known = list(dict.fromkeys(name for run in self._runs for name in _selectors(run)))
         for name in wanted:
             if name not in known:
                 raise UserError(f"results: runs have no {name!r}; {suggest(name, known)}")
-        runs = [run for run in self._runs if {**_told_apart_by(run), **wanted} == _told_apart_by(run)]
+        runs = [run for run in self._runs if {**_selectors(run), **wanted} == _selectors(run)]
         if not runs:
             raise UserError(f"results: no run has {_words(wanted)}; expected one of {self._names()}")
         return self._selection(runs)
@@ -285,7 +285,7 @@ class Results(Sequence[Result]):
 
     @property
     def plot(self) -> Plots:
-        """Plots of all runs into matplotlib's axes: `results.plot.fct()`."""
+        """Plots of all runs in matplotlib's axes: `results.plot.fct()`."""
         return Plots(self)
 
     def figures(self) -> dict[str, Figure]:
@@ -320,7 +320,7 @@ class Results(Sequence[Result]):
         return Path(file)
 
     def save(self, folder: str | PathLike[str]) -> Path:
-        """Copy all files, or those of a selection's runs, to a folder, which is either complete or not created.
+        """Copy all files, or those of a selection's runs, to a new folder, which is not created if copying fails.
 
         Parameters
         ----------
@@ -370,7 +370,7 @@ def _key(run: Result) -> dict[str, Any]:
     return {**own, **run.values}
 
 
-def _told_apart_by(run: Result) -> dict[str, Any]:
+def _selectors(run: Result) -> dict[str, Any]:
     """Return the values by which a run is selected."""
     return {**_key(run), "name": run.name}
 

@@ -144,8 +144,9 @@ def load(folder: str | PathLike[str], *, extensions: Sequence[str | PathLike[str
     folder
         Folder of one run or of several.
     extensions
-        Python files to load for their figures in reports. By default those are loaded that the results name
-        and that this user has run before, unchanged; a warning names the others.
+        Python files to load for their figures in reports. The default is each file that the results
+        name, if this user has run it before and it has not changed since. A warning names the
+        others.
 
     Returns
     -------
@@ -302,7 +303,7 @@ def _check_shared(world: str, workers: int | str | None, where: Cluster | int | 
 
 @contextmanager
 def _target(out: str | PathLike[str] | None) -> Iterator[tuple[Path, TemporaryDirectory[str] | None]]:
-    """Yield a folder to write to, which is either complete or removed in the end."""
+    """Yield a folder to write to, which is removed if the block fails."""
     if out is None:
         temporary = TemporaryDirectory(prefix="p4cc-")
         yield Path(temporary.name), temporary

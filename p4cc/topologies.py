@@ -32,7 +32,7 @@ __all__ = [
 
 
 def topology(name: str, **parameters: object) -> Topology:
-    """Return the network of a name: `topology("fat-tree", k=8)`.
+    """Return a network by its name: `topology("fat-tree", k=8)`.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Figures of the papers' rooms: our numbers of `measured/`, with the paper's numbers drawn in.
+"""Figures of the papers: our numbers of `measured/`, with the paper's numbers drawn in.
 
     python -m papers.figures PAPER NAME --out FILE
 
-A room's `figures.toml` has a table for each of its figures. Bars are means of the rows of a group
+A paper's `figures.toml` has a table for each of its figures. Bars are means of the rows of a group
 and a series, and lines go from the least to the most of them. The pictures are in `figures/`;
 `python -m papers.make` makes those that are missing.
 """
@@ -45,7 +45,7 @@ class PapersNumber(Table):
 
 
 class PapersFigure(Table):
-    """Figure of a paper's room."""
+    """Figure of a paper."""
 
     caption: str  # title of the picture
     claims: list[str]
@@ -76,7 +76,7 @@ class Bar(NamedTuple):
 
 
 def figures(paper: str) -> dict[str, PapersFigure]:
-    """Return the figures of a paper's room, by name; none if it has no `figures.toml`."""
+    """Return the figures of a paper by name; none if it has no `figures.toml`."""
     file = papers.PAPERS / paper / "figures.toml"
     tables: Mapping[str, Any] = read(file) if file.exists() else {}
     return {name: validate(PapersFigure, table, f"{paper}: {name}") for name, table in tables.items()}
@@ -190,11 +190,11 @@ def draw(paper: str, name: str, file: Path) -> None:
 
 
 @click.command()
-@click.argument("paper", type=click.Choice(list(papers.rooms())))
+@click.argument("paper", type=click.Choice(list(papers.folders())))
 @click.argument("name")
 @click.option("--out", "file", type=click.Path(path_type=Path), required=True, help="Picture (.png or .svg).")
 def main(paper: str, name: str, file: Path) -> None:
-    """Draw a figure of a paper's room."""
+    """Draw a figure of a paper."""
     try:
         draw(paper, name, file)
     except UserError as error:

@@ -1,8 +1,8 @@
 """Makes the figures of the papers: `make reproduce`, or `python -m papers.make [NAME...]`.
 
-A paper's targets follow from its room: each sweep, each scenario that no sweep of the same name
+A paper's targets follow from its folder: each sweep, each scenario that no sweep of the same name
 covers, each script of `studies/` and each figure of `figures.toml`. A target is a folder (a CSV
-file, of a study) in `reproduction/`, or a picture in the room's `figures/`. Its name exists only
+file, of a study) in `reproduction/`, or a picture in the folder's `figures/`. Its name exists only
 when all of it is there; one that exists is not made again.
 """
 
@@ -41,22 +41,22 @@ def _study(paper: str, script: Path) -> Target:
     return Target(path, ("-m", f"papers.{paper}.studies.{script.stem}", "--csv", str(path)))
 
 
-def _figure(paper: str, room: Path, name: str) -> Target:
-    path = room / "figures" / f"{name}.png"
+def _figure(paper: str, folder: Path, name: str) -> Target:
+    path = folder / "figures" / f"{name}.png"
     return Target(path, ("-m", "papers.figures", paper, name, "--out", str(path)))
 
 
 def targets() -> dict[str, list[Target]]:
-    """Return the targets of each paper by the name of its room, and those of the reference runs."""
+    """Return the targets of each paper by the name of its folder, and those of the reference runs."""
     sweeps, scenarios = papers.files("sweeps"), papers.files("scenarios")
     by_paper = {REFERENCE: [_p4cc("sweep", name) for name, path in sweeps.items() if not papers.paper_of(path)]}
-    for paper, room in papers.rooms().items():
+    for paper, folder in papers.folders().items():
         by_paper[paper] = [
             *(_p4cc("sweep", name) for name, path in sweeps.items() if papers.paper_of(path) == paper),
             *(_p4cc("run", name) for name, path in scenarios.items()
               if papers.paper_of(path) == paper and name not in sweeps),
-            *(_study(paper, script) for script in sorted((room / "studies").glob("[!_]*.py"))),
-            *(_figure(paper, room, name) for name, figure in figures(paper).items()
+            *(_study(paper, script) for script in sorted((folder / "studies").glob("[!_]*.py"))),
+            *(_figure(paper, folder, name) for name, figure in figures(paper).items()
               if table_of(paper, figure).exists()),
         ]
     return by_paper

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from harness.papers import rooms
+from harness.papers import folders
 from harness.plan.scenario import read
 
 
@@ -43,7 +43,7 @@ class Claim(NamedTuple):
 @cache
 def claims() -> dict[str, Claim]:
     """Return all claims of all papers."""
-    of_papers = (read(room / "paper.toml")["claims"] for room in rooms().values())
+    of_papers = (read(folder / "paper.toml")["claims"] for folder in folders().values())
     return {name: _claim(**entry) for entries in of_papers for name, entry in entries.items()}
 
 

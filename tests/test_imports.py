@@ -80,31 +80,31 @@ def test_what_is_below_the_harness_knows_nothing_of_it_nor_hosts_and_switches_of
         assert wrong == [], path
 
 
-# The way of a scenario through the rooms: a room knows those before it. Files that lie beside the rooms of the harness
-# (`errors`, `papers`) are below all of them; the command line is above.
-ROOMS = (
+# Layers in the order in which a scenario passes them; a layer may import those before it. Files beside the harness'
+# layers (`errors`, `papers`) are below all of them, and the command line is above.
+LAYERS = (
     "control_plane", "harness.columns", "harness.workloads", "harness.plan", "harness.measure", "harness.worlds",
     "reports.replay", "reports", "p4cc.execution", "p4cc.bench", "p4cc.reference", "p4cc.commands", "p4cc.cli",
 )  # fmt: skip
 
 
-def room_of(name: str) -> str | None:
-    """Return the room that a module or a name in it belongs to: the one with the longest name that begins it."""
-    rooms = [room for room in ROOMS if f"{name}.".startswith(f"{room}.")]
-    return max(rooms, key=len) if rooms else None
+def layer_of(name: str) -> str | None:
+    """Return the layer that a module or a name in it belongs to: the one with the longest name that begins it."""
+    layers = [layer for layer in LAYERS if f"{name}.".startswith(f"{layer}.")]
+    return max(layers, key=len) if layers else None
 
 
-def test_each_room_knows_only_those_before_it() -> None:
+def test_each_layer_knows_only_those_before_it() -> None:
     folders = {name_of(path.parent / "__init__.py") for path in (ROOT / "harness").glob("*/__init__.py")}
-    assert folders == {room for room in ROOMS if room.startswith("harness.")}
+    assert folders == {layer for layer in LAYERS if layer.startswith("harness.")}
     back = []
     for package in ("control_plane", "harness", "reports", "p4cc"):
         for path in files(package):
-            room = room_of(name_of(path))
-            if room is None and package == "p4cc":
-                continue  # The library uses all rooms.
-            known = set(ROOMS[: ROOMS.index(room) + 1]) if room else set()
-            names = {name for name in imported(path) if room_of(name) not in {None, *known}}
+            layer = layer_of(name_of(path))
+            if layer is None and package == "p4cc":
+                continue  # The library uses all layers.
+            known = set(LAYERS[: LAYERS.index(layer) + 1]) if layer else set()
+            names = {name for name in imported(path) if layer_of(name) not in {None, *known}}
             back += [f"{name_of(path)} imports {name}" for name in sorted(names)]
     assert back == []
 

@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: the README as the first page, the papers' rooms, pages made from the code, the decisions.
+"""Hooks of mkdocs: the README as the first page, the papers, pages made from the code, the decisions.
 
 Pages link to each other as their files lie in the repository, so that links work there, too; the
 site has the same pages below its own root.

@@ -127,8 +127,8 @@ def trees(topology: Topology, group: CollectiveGroup, where: str = "workload") -
     Raises
     ------
     UserError
-        If no root has one path only to each member, there are over 255 trees, or a switch has over 63
-        children.
+        If no root has exactly one path to each member, there are over 255 trees, or a switch has
+        over 63 children.
     """
     return _trees(topology, group.members, group.number, where)
 

@@ -221,7 +221,7 @@ def leaves(names: Iterable[str], links: Iterable[tuple[str, str]]) -> set[str]:
     Returns
     -------
     set[str]
-        Nodes with one link, which are hosts where the file does not say it.
+        Nodes with one link, which are the hosts if the file does not declare any.
     """
     count = Counter(end for link in links for end in link)
     return {name for name in names if count[name] == 1}

@@ -2,7 +2,8 @@
 
 Networks of thousands of switches have tens of millions of them.
 
-A switch with hosts is a destination; `column` numbers them. Links to hosts are no part of this.
+Each switch with hosts is a destination, and `column` has its number. Links to hosts are not
+included.
 """
 
 from __future__ import annotations

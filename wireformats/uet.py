@@ -195,9 +195,9 @@ _QUANTA_MASK: Final = 0xFFFFFF
 def translated(frame: bytes) -> bytes | None:
     """Return a whole RoCEv2 frame, Ethernet to ICRC, as one of Ultra Ethernet's; None if it has no counterpart.
 
-    Counterparts have data (also trimmed, or with a pull target), selective ACKs, NACKs, requests and grants of credit,
-    and probes. The payload is unchanged; padding and ICRC are removed. Raises PacketError for a frame that is cut
-    short.
+    These frames have a counterpart: data (also trimmed, or with a pull target), selective ACKs,
+    NACKs, requests and grants of credit, and probes. The payload is unchanged; padding and ICRC are
+    removed. Raises PacketError for a frame that is cut short.
     """
     if not wire.is_roce(frame):
         return None

@@ -22,9 +22,10 @@ _made: dict[str, Layer] = {}
 
 
 class _Uet(Packet):
-    """Header.
+    """Header of Ultra Ethernet.
 
-    The type in the first header of a packet determines what follows, and `cc_type` what follows its header.
+    The type in the first header of a packet determines the next header, and so does `cc_type` in
+    its header.
     """
 
     name = "uet"

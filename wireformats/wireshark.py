@@ -1,7 +1,7 @@
 """Wireshark dissector, in Lua, for packets whose opcodes InfiniBand does not define.
 
-The Lua code is the same for all (`dissector.lua.j2`); the declarations are tables in it. Other RoCEv2 packets are left
-to Wireshark's own dissector.
+The Lua code is the same for all packets (`dissector.lua.j2`); their declarations are tables in it.
+Other RoCEv2 packets are left to Wireshark's own dissector.
 """
 
 from __future__ import annotations

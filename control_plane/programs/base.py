@@ -186,7 +186,7 @@ class ProgramParameters(Table, ABC):
         return ()
 
     @property
-    def free_of_circles(self) -> bool:
+    def cycle_free(self) -> bool:
         """True if the lanes have to prevent packets, deflected or not, from waiting for each other in a cycle."""
         return False
 

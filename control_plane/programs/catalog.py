@@ -40,7 +40,7 @@ class Program:
         return self.contains(other) or (self.outside and not self.parameters.contains)
 
     def contains(self, other: str) -> bool:
-        """Return whether the program is the other one or says that it does its work."""
+        """Return whether the program is the other one or declares that it includes it (`contains`)."""
         return other in (self.name, *self.parameters.contains)
 
     def checked(self, values: Mapping[str, Any], where: str) -> ProgramParameters:

@@ -55,7 +55,7 @@ class DartParameters(ProgramParameters):
     match: Literal["exact", "message"] = "exact"
     # Ports that a message may be deflected to: all that lead to a switch, or those of its route.
     candidates: Literal["any", "equal-cost"] = "any"
-    # Whether packets that wait for the switch's own hosts are deflected, too, to switches.
+    # Whether packets to the switch's own hosts are deflected, too; they go to other switches.
     deflect_host_ports: bool = False
     lanes: int = Field(2, ge=2)  # priorities that deflected packets step through
     lane_priorities: tuple[Priority, ...] = Field((3, 4, 5, 2, 1), strict=False)  # the classes of lane 0, lane 1, ...
@@ -81,7 +81,7 @@ class DartParameters(ProgramParameters):
         return self.lane_priorities[: self.lanes]
 
     @property
-    def free_of_circles(self) -> bool:
+    def cycle_free(self) -> bool:
         return self.lane_rule == "turn"
 
     def entries(self, switch: SwitchView) -> list[Entry]:

@@ -13,8 +13,8 @@ from control_plane.programs.base import ProgramParameters, SwitchView, register
 from control_plane.programs.entries import Action, Entry, Exact, MeterLimit, TableEntry
 from control_plane.programs.forwarding import forwarding_entries
 
-CREDIT_BYTES = 62  # of the smallest credit, Ethernet to ICRC
-FCS_BYTES = 4  # which a chip's meter counts, but none of the other bytes that a link charges
+CREDIT_BYTES = 62  # size of the smallest credit, Ethernet to ICRC
+FCS_BYTES = 4  # a chip's meter counts these, but none of the other bytes that a link charges
 _UNIT = 1 << 16  # units in a tick of the clock, for times as fixed-point numbers
 
 

@@ -21,10 +21,10 @@ from p4switch.errors import UserError
 _WORD = 1 << 32
 _MOST = _WORD - 1
 
-# Of the form for chips (p4src/include/tofino/rate_control.p4).
-STEPS = 1 << 12  # of a rate from the link's to the lowest
-SIGNIFICANT_BITS = 7  # of the numbers that its tables multiply
-_MOST_CLASSES = 4  # of links, for each of which the table link_rate has STEPS
+# Constants of the form for chips (p4src/include/tofino/rate_control.p4).
+STEPS = 1 << 12  # number of rates from the link's to the lowest
+SIGNIFICANT_BITS = 7  # bits of the numbers that its tables multiply
+_MOST_CLASSES = 4  # number of classes of links; the table link_rate has STEPS entries for each
 _ETHERTYPE = 0x88B5
 _HIGHEST_PRIORITY = 7
 _ADDRESS_BYTES, _UPDATE_BYTES, _FRAME_BYTES = 6, 5, 60
@@ -122,7 +122,7 @@ class RcpParameters(ProgramParameters):
         for (rate_bps, bdp_bytes), number in classes.items():
             yield from self._rates(number, rate_bps)
             for rises, most_change in ((0, -0.5), (1, 1.0)):
-                share = (1 if rises else -1) * self.alpha / bdp_bytes  # of R, for each byte of the excess
+                share = (1 if rises else -1) * self.alpha / bdp_bytes  # change of R per byte of the excess, relative to R
                 for prefix, excess_bytes in prefixes(round(most_change / share) + 1):
                     change = share * excess_bytes if prefix.prefix_len else most_change
                     log_change = Action("set_change", {"log_change": self._reduction(change)})
@@ -131,7 +131,7 @@ class RcpParameters(ProgramParameters):
         yield from self._timer(panel, len(links), interval_ns)
 
     def _reduction(self, change: float) -> int:
-        """Return by how much the register changes if R changes by this share; 2^32 - 1 stands for `min_share`."""
+        """Return the change of the register if R changes by this share; 2^32 - 1 stands for `min_share`."""
         most = -log(self.min_share)
         return min(round(abs(log1p(change)) / most * _MOST), _MOST) if most else _MOST
 

@@ -1,15 +1,15 @@
 """Files of a run's folder: written, and read back for reports.
 
 scenario.toml      the resolved scenario: running it gives the same tables
-flows.parquet      one row a flow
-pieces.parquet     one row a piece of a flow, under an attack
+flows.parquet      a row for each flow
+pieces.parquet     a row for each piece of a flow, under an attack
 queues.parquet     queue depths over time
 rates.parquet      throughput and limits of queue pairs over time
-*.parquet          what each of the scenario's probes read, by its name
-links.parquet      what each direction of each link did over time; harness/measure/links.py
-summary.json       figures and checks; performance.json: what the run cost on this machine
-provenance.json    what made the run, of what, where and when; harness/measure/provenance.py
-network.toml       the network, where the scenario has it from a file: links as topology "edges" reads them
+*.parquet          readings of the scenario's probe with this name
+links.parquet      counters of each direction of each link over time; harness/measure/links.py
+summary.json       figures and checks; performance.json: the run's cost on this machine
+provenance.json    version, inputs, machine and time of the run; harness/measure/provenance.py
+network.toml       the network, if the scenario reads it from a file: links in the form of topology "edges"
 
 A folder with several runs has runs.json beside theirs: the names of their folders, in the order in which the runs were
 planned.

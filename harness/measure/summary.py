@@ -21,7 +21,7 @@ PERCENTILES = {"p50": 50, "p99": 99, "p99_9": 99.9}
 _REASONS = "drop_"
 _CONGESTED = 0.1  # in base RTTs of queueing delay
 _WORST = 8  # number of queues that are listed
-_MOST_TOLD = 3  # number of stuck flows and queues that are listed
+_MOST_LISTED = 3  # number of stuck flows and queues that are listed
 ROLES = ("attacker", "victim")
 WORKLOAD = "workload"  # name of the scenario's own flows beside those of groups
 
@@ -506,8 +506,8 @@ def checks(run: Run, recording: Recording, flows: pd.DataFrame) -> list[dict[str
 def _stuck(run: Run, recording: Recording) -> str:
     """Return the first few stuck objects of each kind in a run that ended without progress."""
     if recording.ended == "deadlock":
-        circle = next(event["queues"] for event in recording.pfc_events if event["kind"] == "deadlock")
-        queues = [f"{node} port {port} priority {priority}" for node, port, priority in circle]
+        cycle = next(event["queues"] for event in recording.pfc_events if event["kind"] == "deadlock")
+        queues = [f"{node} port {port} priority {priority}" for node, port, priority in cycle]
         return f"; these wait for each other: {_first(queues)}"
     if recording.still_since_ns is None:
         return ""
@@ -527,8 +527,8 @@ def _stuck(run: Run, recording: Recording) -> str:
 
 
 def _first(things: Sequence[str]) -> str:
-    more = len(things) - _MOST_TOLD
-    return ", ".join([*things[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])])
+    more = len(things) - _MOST_LISTED
+    return ", ".join([*things[:_MOST_LISTED], *([f"and {more} more"] if more > 0 else [])])
 
 
 def _residue(run: Run, recording: Recording) -> list[dict[str, Any]]:

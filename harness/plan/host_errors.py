@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def as_user_error(resolve: Callable[[], T]) -> T:
-    """Return the result of `resolve`. Raises UserError where it raises HostError."""
+    """Return the result of `resolve`. Raises UserError instead of HostError."""
     try:
         return resolve()
     except HostError as error:

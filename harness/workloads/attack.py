@@ -103,10 +103,11 @@ class _Attacked(Traffic):
         self._traffic = traffic
         self._attack = attack
         self._known = 0  # number of flows
-        # By the identity of flows, which their pieces keep alive: pieces that have not ended yet, ...
+        # Numbers of pieces that have not ended, by the identity of their flow, which the pieces
+        # keep alive.
         self._undelivered: dict[int, int] = {}
         self._uncompleted: dict[int, int] = {}
-        self._sent_bytes: dict[int, int] = {}  # ... and the bytes of those that have
+        self._sent_bytes: dict[int, int] = {}  # bytes of the pieces that have ended, by flow likewise
         super().__init__(self._pieces_of(traffic.flows), traffic.assignments)
 
     @property

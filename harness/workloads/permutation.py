@@ -24,7 +24,7 @@ class Permutation(WorkloadParameters):
     size_bytes: Size = 2_000_000  # size of each flow
     first_size_bytes: Size | None = None  # size of the first flow; none: like the others
     parallel: Annotated[int, Field(ge=1)] = 1  # number of permutations at the same time
-    across: Literal["hosts", "racks", "pods"] = "hosts"  # what flows leave at least: their host, rack or pod
+    across: Literal["hosts", "racks", "pods"] = "hosts"  # a flow leads at least to another host, rack or pod
 
     def generate(self, setting: Setting) -> Traffic:
         expect_flows("parallel", self.parallel * setting.hosts)

@@ -31,7 +31,7 @@ _Channel = tuple[int, int]  # source and tag, at a destination
 _Receives = dict[_Channel, list[tuple[int, int]]]  # heaps of the times at which receives begin, and their numbers
 _Part = tuple["array[int]", int, dict[int, _Receives]]  # ends of operations, messages under way, receives by rank
 MAX_OPERATIONS = 3 * MAX_FLOWS  # a message is two operations, and a computation precedes it
-_TOLD = 8  # number of receives that an error message names
+_MOST_SHOWN = 8  # number of receives that an error message names
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class Schedule:
             sorter.prepare()
         except CycleError as error:
             rank = self.operations[error.args[1][0]].rank
-            raise UserError(f"{where}: operations of rank {rank} wait for each other in a circle") from None
+            raise UserError(f"{where}: operations of rank {rank} wait for each other in a cycle") from None
 
 
 def _choosing(operations: Iterable[Operation]) -> set[int]:
@@ -267,9 +267,9 @@ class ScheduleTraffic(Traffic):
         waiting = sorted(
             number for channels in self._waiting.values() for receives in channels.values() for _, number in receives
         )
-        shown = [self._operations[number] for number in waiting[:_TOLD]]
+        shown = [self._operations[number] for number in waiting[:_MOST_SHOWN]]
         lines = [f"rank {one.rank} waits for ever for a message {_from(one.peer)}, {_tag(one.tag)}" for one in shown]
-        return [*lines, f"{len(waiting) - _TOLD} more wait so"] if len(waiting) > _TOLD else lines
+        return [*lines, f"{len(waiting) - _MOST_SHOWN} more wait so"] if len(waiting) > _MOST_SHOWN else lines
 
     def part(self, owns: Callable[[int], bool]) -> _Part:
         has = [owns(host) for host in self._hosts]

@@ -30,10 +30,10 @@ from topologies import Topology
 from topologies.group_paths import group_paths
 from topologies.shortest_paths import shortest_paths
 
-# Memory: of the program itself; of each host, switch, and port between switches; of each flow and
-# queue pair; and of each frame in flight, including its sender's state of it. A queue pair keeps
-# its sending half if the reaction point sends through it for other queue pairs, or has packets of
-# its own and does not come to rest.
+# The following is the memory of the program itself, of each host, switch and port between switches,
+# of each flow and queue pair, and of each frame in flight, including its sender's state of it. A
+# queue pair keeps its sending half if the reaction point sends through it for other queue pairs, or
+# has packets of its own and does not come to rest.
 _PROGRAM_BYTES = 175_000_000
 _HOST_BYTES = 8_000
 _SWITCH_BYTES = 10_000
@@ -45,8 +45,9 @@ _FRAME_BYTES = 560
 _WAITING_BYTES = 680  # bytes of a frame in a queue
 _SAMPLE_BYTES = 96  # bytes of a queue sample, including its row of the table
 _OPERATION_BYTES = 600  # bytes of an operation of a collective, including its row of the table
-# CPU time: to set up; for one flow; at the hosts for a data packet and its answers, which grows
-# with the memory that does not fit into the caches; and to carry one frame over one link.
+# The following is the CPU time of the set-up, of one flow, of a data packet and its answers at the
+# hosts, which grows with the memory that does not fit into the caches, and of one frame on one
+# link.
 _SET_UP_S = 1.0
 _SET_UP_PORT_S = 150e-6
 _FLOW_S = 65e-6  # measured with a training step of 14,848 flows
@@ -63,7 +64,7 @@ _TERMS = Terms(crossing_s=0.3e-6, copying_s=8e-9, meeting_s=10e-6, meeting_each_
 _TRACE_BYTES = 30_000
 _HOPS_BYTES = 1_000  # without the events of pipelines
 _TURN_MEETINGS = 3  # in a window, if hosts take turns
-_NOTED_S = 20e-6  # of a flow in the session, which each worker has in that case
+_NOTED_S = 20e-6  # CPU time of a flow in the session; in that case each worker has a session
 _LEAST_GAIN = 1.25  # smallest speed-up in wall-clock time for which workers are worth their memory
 _LEAST_S = 1.0  # smallest wall-clock time that they save
 _MOST_WALKED = 100_000  # limit of flows if some start after others are done: some 30 us each

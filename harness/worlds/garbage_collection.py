@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _COLLECT_AFTER = 1_000_000  # first threshold of new objects that are not freed
-_WORTHWHILE = 0.01  # share of these that has to be garbage; otherwise
-_LONGER = 4  # the threshold grows by this factor, up to a limit
+_WORTHWHILE = 0.01  # least share of garbage among these; if there is less, the threshold grows
+_LONGER = 4  # factor by which the threshold grows, up to _LONGEST
 _LONGEST = 16_000_000
 _NEVER = 1 << 30  # threshold of older objects: they are never collected
 _left_behind = False  # whether this process has had a network

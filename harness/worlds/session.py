@@ -68,29 +68,29 @@ Places = tuple[Numbers, Numbers]  # by flow: both parts of its place
 class Started(NamedTuple):
     """Flows of one worker's hosts, of which the first worker does not have all.
 
-    Flows have different indices at different workers, so they are identified by their places. All
-    that workers tell the first one at the end are columns, which take less time to pass on than
+    Flows have different indices at different workers, so they are identified by their places.
+    Workers pass everything to the first one at the end as columns, which takes less time than
     objects.
     """
 
-    first: Numbers  # flows from the beginning of the run that have started at this worker's hosts, ...
+    first: Numbers  # flows from the beginning of the run that have started at this worker's hosts
     first_places: Places
-    later: FlowFields  # ... and all flows that followed at its hosts, ...
-    later_known: Numbers  # ... when and at which host they became known, in pairs, ...
+    later: FlowFields  # all later flows at this worker's hosts
+    later_known: Numbers  # time and host at which each later flow became known, in pairs
     later_places: Places
 
 
 class Details(NamedTuple):
     """Details of flows that one worker has and the first one does not."""
 
-    sent: Places  # completed flows with one sender and one receiver, ...
-    sizes_bytes: Numbers  # ... what was sent of them, ...
-    first_sent_ns: Numbers  # ... the times of their first packets and ends, ...
+    sent: Places  # completed flows with one sender and one receiver; the next four fields are in the same order
+    sizes_bytes: Numbers  # bytes that were sent
+    first_sent_ns: Numbers  # times of the first packets
     completed_ns: Numbers
-    sent_columns: dict[str, list[float]]  # ... and their columns that senders fill
-    delivered: Places  # such flows that are delivered, ...
-    delivered_ns: Numbers  # ... when, ...
-    delivered_columns: dict[str, list[float]]  # ... and their columns that receivers fill at delivery
+    sent_columns: dict[str, list[float]]  # columns that senders fill
+    delivered: Places  # delivered flows with one sender and one receiver, likewise
+    delivered_ns: Numbers  # times of delivery
+    delivered_columns: dict[str, list[float]]  # columns that receivers fill at delivery
     incomplete: dict[Place, dict[int, Sent]]  # flows that are not completed, as their senders have them, by host
     forged: int
     traffic: object  # part of the workload's events

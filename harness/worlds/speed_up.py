@@ -25,8 +25,8 @@ class Terms:
 
     crossing_s: float  # cost of a frame that crosses, at both workers
     copying_s: float  # cost per byte of the network, paid once
-    meeting_s: float  # cost of a meeting of two workers,
-    meeting_each_s: float  # and of each further one
+    meeting_s: float  # cost of a meeting of two workers
+    meeting_each_s: float  # additional cost for each further worker
     imbalance: float  # ratio of the largest work in each window to the largest total work
 
     def meeting(self, workers: int) -> float:

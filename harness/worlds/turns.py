@@ -1,4 +1,4 @@
-"""Order in which hosts continue whose flows start after others are done: decision 5.
+"""Order in which hosts continue if flows start after others are done: decision 5.
 
 Such hosts go through a window one by one, as independent ones do. But a host is held at an instant
 in which one of its flows starts, or in which it reports something after which flows may start. The
@@ -64,7 +64,8 @@ class Turns:
         self._taken: set[int] = set()  # hosts that have their turn
         self._turn_ns = 0
         # Messages: flows with the time and host from which they follow, and reports that concern
-        # other sessions, to be told; reports of others that this session has not processed yet.
+        # other sessions, which are yet to be sent; and reports of others that this session has not
+        # processed yet.
         self._new_flows: list[tuple[int, int, Flow]] = []
         self._new_reports: list[_Report] = []
         self._heard: list[_Report] = []

@@ -94,7 +94,7 @@ class Waiting:
     def _most_packets(self, begun: Sequence[_Begun], bottlenecks: Sequence[Bottleneck], react: bool) -> int:
         """Return the largest number of waiting packets if each flow waits at its bottleneck alone.
 
-        With `react`, feedback holds senders back that listen to it.
+        With `react`, feedback limits the senders whose protocol reacts to it.
         """
         changes: list[tuple[float, float]] = []
         queues: dict[Hashable, _Queue] = {}

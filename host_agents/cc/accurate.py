@@ -1,8 +1,9 @@
 """ACCurate (Karampelas et al.): switches compute max-min fair rates, flows report theirs once a period.
 
-The flow's heartbeat is the flow rate packet (FRP). Contention points (p4src/accurate.p4) lower its current rate CR
-and its desired rate DR to their fair shares; the destination bounces it, and the source sets its rate limiter by the
-response (sections II and IV-B). Frames: docs/wire-formats.md, "Flow rate packet". Rates on the wire are in kb/s.
+The flow's heartbeat is the flow rate packet (FRP). Contention points (p4src/accurate.p4) lower its
+current rate CR and its desired rate DR to their fair shares. The destination sends it back, and the
+source sets its rate limiter by the response (sections II and IV-B). Frames: docs/wire-formats.md,
+"Flow rate packet". Rates on the wire are in kb/s.
 
 The path of a flow must not change, so it needs a load balancer that keeps a flow's entropy.
 """
@@ -116,8 +117,6 @@ class Accurate(ReactionPoint):
         """Announce an exempt burst that exceeds the exemption, and stop a flow after its last packet.
 
         Retransmissions count, too.
-
-        After its last packet a flow stops.
         """
         if not self.active:
             self._unannounced_bytes -= wire_bytes

@@ -26,7 +26,7 @@ MAX_RATE_BPS: Final = 1e18  # upper limit of a reaction point's rate, above that
 
 
 class Path:
-    """Knowledge of a reaction point about the network before it sends."""
+    """Properties of the network that a reaction point knows before it sends."""
 
     def __init__(
         self,
@@ -409,7 +409,7 @@ class ReactionPoint(Point):
         """Handle the end of an idle period: a queue pair has something to send again."""
 
     def on_incast(self, now_ns: int, outlet: Outlet, sequence: int, number: int, members: tuple[int, ...]) -> None:
-        """Handle that a message belongs to an incast; precedes `on_post`.
+        """Handle the start of a message of an incast; called before `on_post`.
 
         Parameters
         ----------
@@ -619,7 +619,8 @@ class NotificationPoint(Point):
         self.pulling = False  # it is in the pull pacer's ring
         self.pulls_ahead = False  # it uses turns for further credit when no receiver owes any; set at its creation
         self.idling = False  # it is in the pull pacer's idle ring
-        # It joins the idle ring whenever it has no credit left to send, even if it is there; set at its creation.
+        # It joins the idle ring whenever it has no credit left to send, even if it is in it
+        # already; set at its creation.
         self.idles_repeatedly = False
         self.own_ack: Packet | None = None  # packet of its answers: an AETH, then `ack_body`; go-back-N only
 

@@ -166,9 +166,9 @@ class ActiveSender:
         self.points: list[DartReceiver] = []  # of its queue pairs
         self.next_cnp_ns = 0
         self.version = 0
-        self.told_state = NO_CONGESTION
-        self.told_n = 0  # n in the last notice; 0: none
-        self.told_ns = 0
+        self.notice_state = NO_CONGESTION
+        self.notice_n = 0  # n in the last notice; 0: none
+        self.notice_ns = 0
         self.share = b""  # share in the last notice
 
 
@@ -355,12 +355,12 @@ class ActiveSenders(TimerOwner):
         n = min(max(self.n, 1), MAX_N)
         if state == NON_RECEIVER_CONGESTION or not self.parameters.apportion:
             n = 1
-        if n != sender.told_n or state != sender.told_state:
+        if n != sender.notice_n or state != sender.notice_state:
             sender.version = (sender.version + 1) & _VERSION_MASK
-            sender.told_n = n
-            sender.told_state = state
+            sender.notice_n = n
+            sender.notice_state = state
             sender.share = (sender.version << 20 | state << 18 | n << 4 | self._rate_code).to_bytes(4, "big")
-        sender.told_ns = now_ns
+        sender.notice_ns = now_ns
         return sender.share
 
     def notify(self, now_ns: int, sender: ActiveSender) -> None:
@@ -372,8 +372,8 @@ class ActiveSenders(TimerOwner):
         if not self.parameters.advert_on_change:
             return
         for sender in self.senders.values():
-            wrong = self.n > 2 * sender.told_n or sender.told_n > 2 * self.n
-            if sender.messages > 0 and wrong and now_ns - sender.told_ns >= self._base_rtt_ns:
+            wrong = self.n > 2 * sender.notice_n or sender.notice_n > 2 * self.n
+            if sender.messages > 0 and wrong and now_ns - sender.notice_ns >= self._base_rtt_ns:
                 self.notify(now_ns, sender)
 
 
@@ -500,7 +500,7 @@ class Dart(CompositeReactionPoint):
         self._busy = 0  # number of queue pairs with data to send or unacknowledged data
         self._version = -1  # version of the last share; -1: none
         self._in_force = -1  # share of the last ACK, if nothing has come since that changes anything
-        self._told_bps = path.line_rate_bps  # rate by the last ACK
+        self._acked_bps = path.line_rate_bps  # rate by the last ACK
         self._advert_bps = 0.0  # rate by a notice, until an ACK comes or it expires; 0: none
         self._first_window = UNLIMITED  # window until the first ACK
         self._listed = False  # it is in the source queue
@@ -520,7 +520,7 @@ class Dart(CompositeReactionPoint):
         """Start at line rate after idleness, unless a notice limits the sender."""
         self._busy += 1
         if self._busy == 1:
-            self._told_bps = self.path.line_rate_bps
+            self._acked_bps = self.path.line_rate_bps
             self._in_force = -1
             if self.parameters.first_window_bdp > 0.0:
                 self._first_window = self.parameters.first_window_bdp * self.path.bdp_bytes
@@ -616,7 +616,7 @@ class Dart(CompositeReactionPoint):
         if _STATE.get(frame, place) == RECEIVER_CONGESTION:
             rate_bps *= 1.0 - self.parameters.drain_share
         if acknowledged:
-            self._told_bps = rate_bps
+            self._acked_bps = rate_bps
             self._advert_bps = 0.0
             self._first_window = UNLIMITED
             self._lapse.cancel()
@@ -634,7 +634,7 @@ class Dart(CompositeReactionPoint):
         self.outlet.window_opened()
 
     def _apply(self) -> None:
-        share_bps = self._advert_bps if self._advert_bps > 0.0 else self._told_bps
+        share_bps = self._advert_bps if self._advert_bps > 0.0 else self._acked_bps
         self.own_window_bytes = self._first_window
         if self.parameters.share_as == "window":
             frames_bps = self.path.frames_bps(share_bps)  # windows count frames without framing

@@ -1,8 +1,9 @@
 """DCQCN (Zhu et al., SIGCOMM 2015): ECN marks become CNPs at the receiver, CNPs become rate cuts at the sender.
 
-Three sets of constants, each a protocol by name. `dcqcn`: those with which the published HPCC simulator runs DCQCN at
-100 Gb/s: at most one cut in an interval of the sender. `dcqcn-paper`: those of the paper, which cuts at every CNP.
-`dcqcn-connectx`: a vendor's defaults. A scenario changes single ones (`protocols`).
+There are three sets of constants, each a protocol by name. `dcqcn` has those with which the
+published HPCC simulator runs DCQCN at 100 Gb/s: it cuts at most once in an interval of the sender.
+`dcqcn-paper` has those of the paper, which cuts at every CNP. `dcqcn-connectx` has a vendor's
+defaults. A scenario's table `protocols` changes single constants.
 """
 
 from __future__ import annotations

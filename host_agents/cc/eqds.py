@@ -7,10 +7,10 @@ packet is pulled again without a request (as in NDP, Handley et al., SIGCOMM 201
 only identifies the packet. Pulls are at most a window ahead of arrivals, so that a demand without
 data behind it costs no more than that. Frames: docs/wire-formats.md, "RTS and pull".
 
-The paper's data packets carry the sender's demand. Here an RTS does: one when a burst exceeds the
-speculative credit, one when speculation ends early, and one after each loss without trimming. All
-counts are cumulative wire bytes, so that the next RTS or pull makes up for a lost one. A sender
-that has waited for a time-out sends its RTS again.
+The paper's data packets carry the sender's demand. Here an RTS carries it. A sender sends one when
+a burst exceeds the speculative credit, when speculation ends early, and after each loss without
+trimming. All counts are cumulative wire bytes, so that the next RTS or pull makes up for a lost
+one. A sender that has waited for a time-out sends its RTS again.
 
 With a window protocol (`eqds+smartt`, `eqds+mprdma`; SMaRTT, section 5.1) a packet needs credit and
 room in the window. The demand is all waiting data, whatever the window, so that receivers share
@@ -211,7 +211,7 @@ class EqdsReceiver(NotificationPoint):
         self._pull(now_ns)
 
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
-        """Handle an RTS; an RTS without news comes from a waiting sender, so repeat the granted credit."""
+        """Handle an RTS; if it requests nothing new, its sender still waits, so repeat the granted credit."""
         if opcode != RTS.opcode:
             return
         demand = _DEMAND.get(frame, offset)

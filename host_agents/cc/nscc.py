@@ -1,14 +1,15 @@
 """NSCC, the sender's congestion control of Ultra Ethernet: a window from ECN marks, delay and trimmed packets.
 
-Each ACK is one of four cases, by its mark and by whether its queuing delay exceeds a target:
-unmarked and short, the window grows in proportion to the difference between target and delay;
-unmarked and long, it grows by a fixed fair amount; marked and short, it stays; marked and long, it
-shrinks if the average delay exceeds the target, once a base RTT. Growth is collected and applied
-when some packets have been acknowledged. Fast increase uses capacity that others have released:
-after a whole window with hardly any delay, a share of the acknowledged bytes is added at once.
-Quick adapt reacts to heavy congestion. If less than an eighth of the largest window was delivered
-in a base RTT plus a target delay, after a trimmed packet or with a delay of several targets, the
-window becomes the delivered bytes, and feedback of packets in flight is ignored.
+Each ACK is one of four cases, by its mark and by whether its queuing delay exceeds a target. After
+an unmarked ACK the window grows: in proportion to the difference between target and delay if the
+delay is below the target, and by a fixed fair amount otherwise. After a marked ACK it stays as it
+is if the delay is below the target. Otherwise it shrinks, at most once a base RTT, if the average
+delay exceeds the target. Growth is collected and applied when some packets have been acknowledged.
+Fast increase uses capacity that others have released: after a whole window with hardly any delay, a
+share of the acknowledged bytes is added at once. Quick adapt reacts to heavy congestion. If less
+than an eighth of the largest window was delivered in a base RTT plus a target delay, after a
+trimmed packet or with a delay of several targets, the window becomes the delivered bytes, and
+feedback of packets in flight is ignored.
 
 NSCC is based on SMaRTT (`smartt`). It follows the consortium's reference simulator. Where the
 simulator's behaviour seems to be unintended, the default here is the plausible behaviour, and a
@@ -117,7 +118,7 @@ class Nscc(ReactionPoint):
         if first_bytes > 0.0:
             self.window_bytes = min(max(first_bytes, self.least_window_bytes), self.most_window_bytes)
         self.average_delay_ns = 0.0
-        self.pending_increase = 0.0  # in bytes squared: divided by the window it is in bytes
+        self.pending_increase = 0.0  # in bytes squared; divided by the window it is an increase in bytes
         self.received_bytes = 0  # bytes since the last update
         self.updated_ns = 0  # time at which eta was last added
         self.decreased_ns = -1  # time of the last decrease; -1: never
@@ -126,8 +127,8 @@ class Nscc(ReactionPoint):
         self.period_end_ns = 0.0  # end of quick adapt's period; 0: none yet
         self.achieved_bytes = 0  # bytes since the period began
         self.armed = False
-        self.ignored_bytes = 0  # bytes in flight when quick adapt acted, whose feedback is ignored, up to:
-        self.ignore_bytes = 0
+        self.ignored_bytes = 0  # bytes whose feedback was ignored since quick adapt acted
+        self.ignore_bytes = 0  # bytes in flight when quick adapt acted, whose feedback is ignored
         self._started = False
 
     def may_send(self, inflight_bytes: int) -> bool:
@@ -209,7 +210,7 @@ class Nscc(ReactionPoint):
         self.average_delay_ns += gain * (delay_ns - self.average_delay_ns)
 
     def _quick_adapt(self, now_ns: int, lost: bool, marked: bool, delay_ns: float, inflight_bytes: int) -> bool:
-        """Return whether nothing else is to react, because quick adapt acted or ignores this feedback."""
+        """Run quick adapt; return True if it acted or ignores this feedback, so that nothing else reacts to it."""
         stops = False
         if self.ignored_bytes < self.ignore_bytes and marked:
             stops = True

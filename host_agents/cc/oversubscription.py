@@ -23,7 +23,7 @@ from host_agents.timers import Timer, TimerOwner
 if TYPE_CHECKING:
     from host_agents.cc.rccc import RcccParameters
 
-_MOST_DOUBLINGS: Final = 30  # of an increase; the rate is full before, unless the increase is below 1e-9
+_MOST_DOUBLINGS: Final = 30  # limit of doublings; the rate is full before if the increase is 1e-9 or more
 
 
 class Oversubscription(TimerOwner):

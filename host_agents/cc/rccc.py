@@ -96,7 +96,8 @@ class RcccParameters:
     # the bottleneck.
     oversubscription: float = field(default=1.0, metadata={"ge": 1})
     oversubscription_interval_base_rtts: float = field(default=1.5, metadata=POSITIVE)  # mean time between changes
-    # Random part of that time, so that receivers do not act in step: from 1 less to 1 more this.
+    # Random part of that time, so that receivers do not act in step: a factor from 1 minus this to
+    # 1 plus this.
     oversubscription_spread: float = field(default=0.25, metadata={"ge": 0, "lt": 1})
     oversubscription_mark_gain: float = field(default=0.5, metadata=SHARE)  # weight of an interval in the mean
     oversubscription_mark_target: float = field(default=0.3, metadata=SHARE_OR_NONE)  # mean share of marks to exceed
@@ -104,7 +105,7 @@ class RcccParameters:
     # First increase after a decrease, as a share of the link's rate; it doubles while nothing is marked.
     oversubscription_increase: float = field(default=0.01, metadata=SHARE)
     oversubscription_least_rate: float = field(default=0.01, metadata=SHARE)  # least rate, as a share of the link's
-    # The same, as a share of each host's part of the uplinks if all send; the larger one holds.
+    # The same, as a share of each host's part of the uplinks if all send; the larger limit applies.
     oversubscription_least_uplink_share: float = field(default=0.9, metadata=SHARE_OR_NONE)
     # The reference simulator seems to do this unintentionally: a receiver joins the list of idle ones each time it has
     # been served, even if it is there. Each entry gets at least one pull, and so does each higher target.

@@ -53,7 +53,7 @@ class SmarttParameters:
     fair_decrease: float = 0.8  # fd, factor of the decrease by ACKs with marks and a short RTT
     multiplicative_decrease: float = 2.0  # md; twice that without trimming
     max_window_bdp: float = field(default=1.25, metadata=POSITIVE)  # the largest window
-    initial_window_bdp: float = 0.0  # open but for figure 2: the first window; 0: the largest
+    initial_window_bdp: float = 0.0  # the first window; 0: the largest. The paper has it only for figure 2.
     scaling: bool = True  # gamma = BDP / reference BDP; off: 1
     trimming: bool = True  # whether the switches trim; if not, losses are found by time-out
     quick_adapt: bool = True  # after a loss or trim the window becomes what was delivered in an RTT

@@ -367,7 +367,7 @@ class Sperc(ReactionPoint):
     def _obey(self) -> None:
         """Set the rate to the smallest allocation.
 
-        A flow that is limited by its demand only ends within an RTT.
+        A flow that only its demand limits sends at line rate, because it ends within an RTT.
         """
         least = NO_LIMIT
         for record in self.records[:_DEMAND]:

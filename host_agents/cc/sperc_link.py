@@ -11,9 +11,9 @@ from typing import Final
 
 from host_agents.cc.base import Counting
 
-NEW_FLOW: Final = 0  # a flow's state at a link: not counted yet,
-E: Final = 1  # bottlenecked elsewhere,
-B: Final = 2  # or here
+NEW_FLOW: Final = 0  # state of a flow at a link that has not counted it yet
+E: Final = 1  # state of a flow whose bottleneck is elsewhere
+B: Final = 2  # state of a flow whose bottleneck is this link
 
 NO_LIMIT: Final = 0xFFFF_FFFF
 MAX_WEIGHT: Final = 1023

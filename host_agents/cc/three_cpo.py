@@ -31,8 +31,8 @@ from host_agents.registry import register
 
 SUMMED = "summed"  # a cycle adds watermark / WM_MAX tokens
 DRAWN = "drawn"  # a cycle adds one token with that probability
-_LEAST_FBS: Final = 0.05  # factor that scales a decrease at least (algorithm 6, printed lines 16 and 19)
-_FIRST_LATENCY: Final = 1000.0  # in cycles, without load (6.3); a remote operation is kept for so long at first
+_LEAST_FBS: Final = 0.05  # smallest factor that scales a decrease (algorithm 6, printed lines 16 and 19)
+_FIRST_LATENCY: Final = 1000.0  # latency without load in cycles (6.3), assumed until one is measured
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ class ThreeCpo(Throttle):
         return p.low_cost + (1.0 - p.low_cost) * (latency - p.low_latency) / (p.high_latency - p.low_latency)
 
     def sizes(self) -> dict[str, int]:
-        """Return the entries of the queues of remote operations and of the arrays of all groups."""
+        """Return the numbers of entries of the queues of remote operations and of the arrays of all groups."""
         return {
             "remote_queue_entries": sum(matching.peak for matching in self._matchings),
             "array_entries": sum(4 * len(matching.requests.unmatched) for matching in self._matchings),

@@ -1,4 +1,4 @@
-"""Frames of collectives, composed of numbers.
+"""Frames of collectives, composed of words of 64 bits.
 
 Frames of one opcode differ in destination and header.
 """
@@ -16,14 +16,14 @@ from host_agents.collective.packets import ACKNOWLEDGEMENT, HEADER, PAYLOAD_BYTE
 from host_agents.lb.base import FIRST_ENTROPY
 
 _writer: Final = BytesWriter()
-_WORDS: Final = 6  # of 8 bytes: the headers up to the first byte of the queue pair number
+_WORDS: Final = 6  # words of 8 bytes that have the headers up to the first byte of the queue pair number
 _NOWHERE: Final = 0  # destination in the words of an opcode, before a frame's own is inserted
 
 
 class CollectiveFrames:
     """Frame builder of one host.
 
-    `priorities`: of requests, and of responses.
+    Requests and responses have priorities of their own.
     """
 
     def __init__(self, address: int, request_priority: int, response_priority: int) -> None:
@@ -44,7 +44,8 @@ class CollectiveFrames:
     ) -> bytes:
         """Return a frame.
 
-        `operator_bits`: the header's first byte; `place_bits`: tree, group and rank. Lanes may be omitted.
+        `operator_bits` is the header's first byte, and `place_bits` has tree, group and rank. Lanes
+        may be omitted.
         """
         words = self._requests if is_request else self._responses
         at: i64 = _WORDS * (opcode - WRITE)
@@ -52,7 +53,8 @@ class CollectiveFrames:
         number: i64 = sequence
         first: i64 = operator_bits << 56 | place_bits << 16 | size_bytes
         second: i64 = _signed(number, 32) << 32 | address
-        # RFC 1624: the checksum without a destination is updated by the two words of this one.
+        # The checksum without a destination is updated by the two words of the destination (RFC
+        # 1624).
         checksum: i64 = wire.complement((words[at + 3] >> 48 & 0xFFFF ^ 0xFFFF) + (to >> 16) + (to & 0xFFFF))
         w = _writer
         w.truncate(0)

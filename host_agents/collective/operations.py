@@ -101,7 +101,7 @@ class Stream:
 
 
 class Seen:
-    """Sequences of one initiator and kind that a member has seen: all before `before`, and a bitmap of `window`."""
+    """Sequences of one initiator and kind that a member has seen: all before `before`, and those in a bitmap."""
 
     def __init__(self, first_sequence: int, window: int) -> None:
         self.before = first_sequence

@@ -59,8 +59,8 @@ Say = Callable[[str], object]
 class Extent:
     """Extent of a benchmark.
 
-    Flows have `flow_bytes`. There is a fat-tree for each k of `sizes`, and `matrix_k` is that of
-    the matrix. Each host takes part in `transactions` transactions of an all-reduce.
+    `sizes` are the values of k of the fat-trees, `matrix_k` is that of the matrix, and
+    `transactions` is the number of transactions of each host in an all-reduce.
     """
 
     sizes: tuple[int, ...]

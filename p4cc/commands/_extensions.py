@@ -25,7 +25,7 @@ extension_option = click.option(
 
 
 def load_extensions(own_files: Iterable[Path], results: Iterable[Result]) -> None:
-    """Load `own_files`, and those named by the results that the user has run before.
+    """Load `own_files`, and each file that the results name if the user has run it before.
 
     Warns of files that are not loaded. Raises UserError for one of `own_files`.
     """

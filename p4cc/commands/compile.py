@@ -81,7 +81,7 @@ def command(
     dump: str | None,
     check: bool,
 ) -> None:
-    """Compile a P4 program. Errors read file:line:col: error: text.
+    """Compile a P4 program. Errors have the form file:line:col: error: text.
 
     With `-o -` the JSON goes to standard output.
     """

@@ -56,7 +56,7 @@ def show(network: str, kind: str | None, settings: tuple[str, ...], out: Path) -
         raise UserError(f"--out {out}: expected a name that ends in .{', .'.join(_FIGURES)}")
     check_writable(out, "--out")
     topology = _read(network, kind, settings)
-    for line in _told(topology):
+    for line in _description(topology):
         tell(line)
     from reports.network import drawn
 
@@ -118,7 +118,7 @@ def _read(network: str, kind: str | None, settings: tuple[str, ...]) -> Topology
     return topologies.build(name, values)
 
 
-def _told(topology: Topology) -> Iterator[str]:
+def _description(topology: Topology) -> Iterator[str]:
     """Yield lines that describe a network."""
     tiers = Counter(switch.tier for switch in topology.switches)
     switches = ", ".join(f"{count:,} of tier {tier}" for tier, count in sorted(tiers.items()))

@@ -30,7 +30,7 @@ def tell_doubts(batch: Batch, trace: Tracing | None) -> None:
 
 
 def _parameters_without_effect(batch: Batch) -> Iterator[str]:
-    """Yield a line for each table of a protocol that runs only as a part of another, whose table it is not."""
+    """Yield a line for each table of parameters without effect, because its protocol only runs as a part of another."""
     running = [_protocols(run.portable) for run in batch.runs]
     alone = {name for names in running for name in names}
     for run, names in zip(batch.runs, running, strict=True):

@@ -200,7 +200,7 @@ def _workers(run: Run, foreseen: Expected, count: int, traced: bool) -> str:
 
 
 def _all(runs: Sequence[Expected], where: Cluster | int) -> str:
-    """Return the cost of all runs; local processes make `where` of them at a time on a processor each."""
+    """Return the total cost of all runs, `where` of which run at the same time on a processor each."""
     each_s = [run.set_up_s + run.run_s for run in runs]
     in_words = f"all {len(runs)} runs: some {_seconds(sum(each_s))} of CPU"
     if isinstance(where, Cluster):

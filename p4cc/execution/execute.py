@@ -61,7 +61,7 @@ def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | N
     Raises
     ------
     UserError
-        For what cannot be run; before anything starts, as far as it can be known then.
+        For runs that are not possible; before anything starts, if that is known by then.
     CheckError
         If a check of a run does not hold, or with `strict` something else is wrong.
     """

@@ -84,7 +84,7 @@ def keys(model: type[Any], prefix: str, of: str = "") -> Iterator[Key]:
         below, several = _tables_in(hints[name])
         default = None if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
         if below is None or several or default is None:  # a table that always exists is not an entry of its own
-            owner, meaning = _said(model, name)
+            owner, meaning = _declaration(model, name)
             declared = schema["properties"][name]
             yield Key(
                 name=dotted,
@@ -101,7 +101,7 @@ def keys(model: type[Any], prefix: str, of: str = "") -> Iterator[Key]:
             yield from keys(below, dotted + "[]" * several, of)
 
 
-def _said(model: type[Any], name: str) -> tuple[type[Any], str]:
+def _declaration(model: type[Any], name: str) -> tuple[type[Any], str]:
     """Return the class that declares a field, and its comment there or in a base class."""
     owners = [cls for cls in model.__mro__ if name in inspect.get_annotations(cls)]
     return owners[0], next((said for cls in owners if (said := comments(cls).get(name))), "")

@@ -1,7 +1,8 @@
 """Collectives: effective bandwidth and latency by setting, with protocols and the paper's numbers side by side.
 
-A setting of a variant is on the axis of the thesis' figures: initiators (figures 6.2, 6.3, 6.10,
-6.11), transactions (6.12), kinds of operations of all GPUs (6.13 to 6.16), applications (6.17).
+The x axis has the settings of the thesis' figures: numbers of initiators (figures 6.2, 6.3, 6.10,
+6.11), numbers of transactions (6.12), kinds of operations of all GPUs (6.13 to 6.16), or
+applications (6.17).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Flow completion times."""
+"""Figure of flow completion times."""
 
 from __future__ import annotations
 

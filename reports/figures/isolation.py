@@ -1,4 +1,4 @@
-"""Attackers and victims separately: shares of the network, and completion times of flows."""
+"""Figures of attackers and victims separately: shares of the network, and completion times of flows."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from reports.replay.pack import Array
 
 MOST_EVENTS = 400_000  # later packets are left out if there are more events
 HOPS = ("send", "receive", "enqueue", "transmit", "drop")
-TOLD = len(HOPS)  # kind of events of a pipeline
+PIPELINE = len(HOPS)  # kind of events of a pipeline
 _NO_NUMBER = -1
 
 
@@ -102,8 +102,8 @@ class _Follower:
             text = event.get("reason", "")
             self._add(packet, event, node, HOPS.index(kind), event["port"], event["depth_bytes"], text)
             return
-        for text in self._told(node, kind, event):
-            self._add(packet, event, node, TOLD, -1, -1, text)
+        for text in self._details(node, kind, event):
+            self._add(packet, event, node, PIPELINE, -1, -1, text)
 
     def trace(self) -> Trace:
         kept, total = 0, 0
@@ -120,7 +120,7 @@ class _Follower:
         number = self._texts.setdefault(text, len(self._texts))
         packet.events.append((int(event["time_ns"]), node, kind, port, depth, number))
 
-    def _told(self, node: int, kind: str, event: Mapping[str, Any]) -> Iterator[str]:
+    def _details(self, node: int, kind: str, event: Mapping[str, Any]) -> Iterator[str]:
         """Yield the actions of tables, changes of fields, and the fate of the packet."""
         if kind == "PipelineEntered":
             yield event["pipeline"]

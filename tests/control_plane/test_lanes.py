@@ -1,4 +1,4 @@
-"""Links and lanes that can wait for each other by the entries written: circles or none."""
+"""Links and lanes that can wait for each other by the entries written: cycles or none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import topologies
 from control_plane import programs
 from control_plane.controller import Settings, switch_view
-from control_plane.lanes import Held, Rule, circle, cycle, dependencies
+from control_plane.lanes import Held, Rule, cycle, dependencies, waiting_cycle
 from control_plane.programs.entries import Entry
 from topologies import Topology
 from topologies.model import Builder
@@ -72,10 +72,10 @@ class Tokens(Rule):
 
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("lanes", [2, 3, 5])
-def test_a_lane_for_each_turn_has_no_circle(name: str, lanes: int) -> None:
+def test_a_lane_for_each_turn_has_no_cycle(name: str, lanes: int) -> None:
     found = graph(network(name), lanes=lanes)
     assert cycle(found) == []
-    # It is deflected, and every lane is used: what has no circle is the network in question.
+    # Packets are deflected, and every lane is used; so the network has to be free of cycles.
     assert {lane for _, lane in found} == set((3, 4, 5, 2, 1)[:lanes])
 
 
@@ -105,12 +105,12 @@ def test_flows_inside_one_rack_come_straight_back_when_they_are_deflected(deflec
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_without_a_rule_there_are_circles(name: str) -> None:
+def test_without_a_rule_there_are_cycles(name: str) -> None:
     assert cycle(graph(network(name), lane_rule="none")) != []
 
 
 @pytest.mark.parametrize("how", ["one", "escape", "deflected", "each"])
-def test_lanes_by_tokens_have_circles(how: str) -> None:
+def test_lanes_by_tokens_have_cycles(how: str) -> None:
     """Normal routing makes the turn from down to up as well, one switch later and without a token."""
     assert cycle(graph(network("two pods"), Tokens(how))) != []
 
@@ -123,21 +123,21 @@ def test_routes_alone_have_none_in_a_tree_of_switches() -> None:
 
 @pytest.mark.parametrize("lanes", [(3, 4), (3, 4, 5)])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_where_no_strayed_packets_wait_in_a_circle_none_do(name: str, lanes: tuple[int, ...]) -> None:
+def test_where_no_strayed_packets_wait_in_a_cycle_none_do(name: str, lanes: tuple[int, ...]) -> None:
     entries = written(network(name), lanes=len(lanes))
-    assert circle(network(name), entries, lanes, deflecting=True) == []
+    assert waiting_cycle(network(name), entries, lanes, deflecting=True) == []
     strayed = dependencies(network(name), entries, lanes[-1], deflecting=False, strayed=True)
     assert cycle(strayed) == []
     # All of the last lane's, and some that no packet meets.
     assert strayed.edges >= {edge for edge in graph(network(name), lanes=len(lanes)).edges if edge[0][1] == lanes[-1]}
 
 
-def test_routes_without_a_circle_may_have_one_for_what_is_deflected() -> None:
+def test_routes_without_a_cycle_may_have_one_for_what_is_deflected() -> None:
     """Each link leads to another tier. Routes turn up once, at the rack between.
 
     What has turned before, on its way back from a deflection, does so in the last lane.
     """
     topology = ring()
     entries = written(topology)
-    assert circle(topology, entries, (3, 4), deflecting=False) == []
-    assert circle(topology, entries, (3, 4), deflecting=True) != []
+    assert waiting_cycle(topology, entries, (3, 4), deflecting=False) == []
+    assert waiting_cycle(topology, entries, (3, 4), deflecting=True) != []

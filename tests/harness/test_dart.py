@@ -464,11 +464,11 @@ def test_a_message_is_charged_with_its_own_marks_not_with_those_of_its_pair() ->
         ),
         (
             {"topology": {"name": "random", "switches": 12, "extra_links": 12, "hosts": 30}},
-            "can wait for each other in a circle",
+            "can wait for each other in a cycle",
         ),
         (
             {"topology": {"name": "random", "switches": 3, "extra_links": 1, "hosts": 6}},
-            "packets on its routes, or deflected from them, can wait for each other in a circle (s2 - s1 - s0 - s1)",
+            "packets on its routes, or deflected from them, can wait for each other in a cycle (s2 - s1 - s0 - s1)",
         ),
     ],
 )

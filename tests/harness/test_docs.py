@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from harness.papers import rooms
+from harness.papers import folders
 from harness.plan import sweep
 from harness.plan.resolve import plan
 from harness.plan.scenario import built_in, check, find, parse
@@ -157,7 +157,7 @@ def test_several_numbers_in_a_cell_would_be_noticed(cell: str, count: int) -> No
 
 def test_each_claim_has_a_verdict_and_they_are_in_order() -> None:
     found: list[str] = []
-    for paper in rooms():
+    for paper in folders():
         rows = claim_rows(paper)
         assert {row.verdict for row in rows} <= {"holds", "holds in part", "does not hold", "not yet run"}, paper
         names = [(row.claim[0], int(row.claim[1:])) for row in rows]

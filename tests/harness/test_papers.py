@@ -20,24 +20,24 @@ PAPER = 'title = "Nemo"\nsource = "nowhere"\n\n[claims.N1]\nsource = "Nemo, fig 
 
 @pytest.fixture
 def nemo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yield the room of a paper in a folder that stands for `papers/`."""
-    room = tmp_path / "nemo"
+    """Yield the folder of a paper in a folder that stands for `papers/`."""
+    folder = tmp_path / "nemo"
     for name, text in {
         "paper.toml": PAPER,
         "scenarios/nemo-fig1.toml": SCENARIO,
         "sweeps/nemo-loads.toml": SWEEP,
         "studies/depth.py": "",
     }.items():
-        (room / name).parent.mkdir(parents=True, exist_ok=True)
-        (room / name).write_text(text)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
     monkeypatch.setattr(papers, "PAPERS", tmp_path)
     claims.claims.cache_clear()
-    yield room
+    yield folder
     claims.claims.cache_clear()
 
 
 def test_a_new_paper_is_a_new_folder(nemo: Path) -> None:
-    assert papers.rooms() == {"nemo": nemo}
+    assert papers.folders() == {"nemo": nemo}
     assert papers.title("nemo") == "Nemo"
     assert scenario.find("nemo-fig1") == nemo / "scenarios" / "nemo-fig1.toml"
     assert sweep.load("nemo-loads")[0].scenario == "nemo-fig1"
@@ -54,16 +54,16 @@ def test_general_scenarios_belong_to_no_paper() -> None:
 def test_each_scenario_and_sweep_of_a_paper_names_claims_of_its_own_paper() -> None:
     for kind in ("scenarios", "sweeps"):
         for name, path in papers.files(kind).items():
-            room = papers.paper_of(path)
+            folder = papers.paper_of(path)
             named = scenario.read(path).get("claims", [])
-            if room:
-                own = scenario.read(papers.PAPERS / room / "paper.toml")["claims"]
+            if folder:
+                own = scenario.read(papers.PAPERS / folder / "paper.toml")["claims"]
                 assert set(named) <= set(own), name
             else:
                 assert named == [], name
 
 
-@pytest.mark.parametrize("paper", papers.rooms())
+@pytest.mark.parametrize("paper", papers.folders())
 def test_each_claim_has_a_row_with_the_papers_number_and_ours(paper: str) -> None:
     their_title = "the simulator's" if paper == "uec" else "the paper's"
     for row in claim_rows(paper):

@@ -1,4 +1,4 @@
-"""Figures of the papers' rooms: bars from the tables of measured numbers, with the papers' numbers."""
+"""Figures of the papers: bars from the tables of measured numbers, with the papers' numbers."""
 
 from __future__ import annotations
 
@@ -88,22 +88,22 @@ def test_names_that_would_overlap_are_rotated(names: tuple[str, ...], degrees: i
 
 def test_each_claim_with_numbers_has_a_figure() -> None:
     shown: set[str] = set()
-    for paper in papers.rooms():
+    for paper in papers.folders():
         shown.update(row.claim for row in claim_rows(paper) if "](figures/" in row.cells["figure"])
         shown.update(claim for one in figures(paper).values() for claim in one.claims)
     assert set(claims()) - shown == CHECKED_BY_PACKETS
 
 
-@pytest.mark.parametrize("paper", papers.rooms())
+@pytest.mark.parametrize("paper", papers.folders())
 def test_each_paper_has_figures_with_its_numbers_and_its_table_of_claims_names_them(paper: str) -> None:
-    room = papers.PAPERS / paper
+    folder = papers.PAPERS / paper
     rows = {row.claim: row for row in claim_rows(paper)}
     found = figures(paper)
     has_numbers = False
     for name, one in found.items():
         shown = read_bars(paper, one)
         has_numbers |= any(bar.paper for bar in shown)
-        picture = room / "figures" / f"{name}.png"
+        picture = folder / "figures" / f"{name}.png"
         assert picture in [target.path for target in targets()[paper]]
         make = f"make it by `python -m papers.figures {paper} {name} --out {picture}`"
         assert picture.exists(), make

@@ -35,8 +35,8 @@ RUN: list[Callable[[Run], None]] = [
 ]
 """Checks of every run, before there is traffic."""
 
-NETWORK: list[Callable[[Run], None]] = [hosts.nics, routes.circles]
-"""Checks that are the same for all runs of a variant, of its first run, before there is traffic."""
+NETWORK: list[Callable[[Run], None]] = [hosts.nics, routes.cycles]
+"""Checks before there is traffic whose result is the same for all runs of a variant; only its first run is checked."""
 
 TRAFFIC: list[Callable[[Run, TrafficSummary], None]] = [
     program.link_rates,
@@ -48,4 +48,4 @@ TRAFFIC: list[Callable[[Run, TrafficSummary], None]] = [
 """Checks of every run with its traffic."""
 
 NETWORK_TRAFFIC: list[Callable[[Run, TrafficSummary], None]] = [groups.collectives, _events, buffers.headroom]
-"""Checks that are the same for all runs of a variant, of its first run with its traffic."""
+"""Checks with the traffic whose result is the same for all runs of a variant; only its first run is checked."""

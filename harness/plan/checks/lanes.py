@@ -13,8 +13,8 @@ def lanes(run: Run) -> None:
     """
     every = {each.parameters.equal_priorities: each.name for each in run.switch_programs}
     if len(every) > 1:
-        told = ", ".join(f"{list(lanes)} of {name!r}" for lanes, name in every.items())
-        raise UserError(f"switches: packets change between the priorities {told}; expected the same at all switches")
+        listed = ", ".join(f"{list(lanes)} of {name!r}" for lanes, name in every.items())
+        raise UserError(f"switches: packets change between the priorities {listed}; expected the same at all switches")
     (lanes,) = every
     if not lanes:
         return

@@ -82,8 +82,8 @@ def agreement(run: Run) -> None:
     marks = {each.parameters.last_hop_dscp: each.name for each in run.switch_programs}
     marks.pop(NO_DSCP, None)
     if len(marks) > 1:
-        told = " and ".join(f"{dscp} by {name!r}" for dscp, name in marks.items())
-        raise UserError(f"switches: trimmed packets have DSCP {told} at their last hop; expected the same")
+        listed = " and ".join(f"{dscp} by {name!r}" for dscp, name in marks.items())
+        raise UserError(f"switches: trimmed packets have DSCP {listed} at their last hop; expected the same")
 
 
 def _agreement(protocol: Protocol, program: Program, parameters: ProgramParameters) -> None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import topologies
 from control_plane.controller import Settings, switch_view
-from control_plane.lanes import circle
+from control_plane.lanes import waiting_cycle
 from control_plane.programs import ProgramParameters
 from harness.plan.run import Run
 from harness.plan.switch_programs import SwitchProgram
@@ -30,7 +30,7 @@ def joined(topology: Topology) -> None:
         )
 
 
-def circles(run: Run) -> None:
+def cycles(run: Run) -> None:
     """Check that there is no cycle of waiting packets that lanes do not break.
 
     Lanes break cycles with turns from down to up. They do not break cycles of routes alone, nor
@@ -40,21 +40,21 @@ def circles(run: Run) -> None:
     every = [each.parameters for each in run.switch_programs]
     if not every[0].equal_priorities or not run.scenario.switch.pfc.enabled:
         return
-    deflecting = any(parameters.free_of_circles for parameters in every)
+    deflecting = any(parameters.cycle_free for parameters in every)
     written = tuple(
         (each.switches, type(each.parameters), each.parameters.model_dump_json()) for each in run.switch_programs
     )
-    circle = _circle(run.topology, written, every[0].equal_priorities, deflecting)
-    if circle:
+    cycle = _cycle(run.topology, written, every[0].equal_priorities, deflecting)
+    if cycle:
         deflected = ", or deflected from them," * deflecting
         raise UserError(
-            f"topology {run.topology.name!r}: packets on its routes{deflected} can wait for each other in a circle "
-            f"({' - '.join(circle[:6])}); {run.program_names!r} expects a network without"
+            f"topology {run.topology.name!r}: packets on its routes{deflected} can wait for each other in a cycle "
+            f"({' - '.join(cycle[:6])}); {run.program_names!r} expects a network without"
         )
 
 
 @lru_cache(maxsize=16)
-def _circle(
+def _cycle(
     topology: Topology,
     written: tuple[tuple[tuple[str, ...], type[ProgramParameters], str], ...],
     lanes: tuple[int, ...],
@@ -70,7 +70,7 @@ def _circle(
         for name in switches:
             view = switch_view(topology, topology.switch_by_name[name], Settings())
             entries[name] = list(parameters.entries(view))
-    return tuple(circle(topology, entries, lanes, deflecting=deflecting))
+    return tuple(waiting_cycle(topology, entries, lanes, deflecting=deflecting))
 
 
 def paths(run: Run) -> None:

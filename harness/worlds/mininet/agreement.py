@@ -39,9 +39,10 @@ def agreement(run: Run, recording: Recording, compiler: str) -> dict[str, Any] |
     Returns
     -------
     dict or None
-        `quantity` that is compared: the "mean FCT" of the flows that are done in both worlds, or, where there are no
-        flows, the "end of the run"; `virtual_ns` and `mininet_ns`, its values; `difference`, relative to the virtual
-        world; `draws`, whether the switches draw random numbers. None where no flow is done in both.
+        `quantity` names what is compared: the "mean FCT" of the flows that are done in both worlds,
+        or without flows the "end of the run". `virtual_ns` and `mininet_ns` are its values, and
+        `difference` is relative to the virtual world. `draws` says whether the switches draw random
+        numbers. None if no flow is done in both worlds.
     """
     virtual = VirtualWorld(run, compiler=compiler).run()
     quantity, times_ns = "end of the run", (float(virtual.end_ns), float(recording.end_ns))

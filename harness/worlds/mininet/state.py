@@ -1,4 +1,4 @@
-"""State of running networks on disk, for other commands: one folder a run, below /run/p4cc.
+"""State of running networks on disk, for other commands: a folder for each run in /run/p4cc.
 
     /run/p4cc/<id>/state.json      the processes of the run, and the switches' P4Runtime addresses
     /run/p4cc/<id>/*               logs, sockets, settings of its processes

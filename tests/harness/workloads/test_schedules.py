@@ -271,7 +271,7 @@ def test_schedules_that_cannot_end() -> None:
     schedule.recv(1, 0, tag=4)
     schedule.check("it")
     schedule.operations[0].requires.append(schedule.calc(0, 5, [0]))
-    with pytest.raises(UserError, match="operations of rank 0 wait for each other in a circle"):
+    with pytest.raises(UserError, match="operations of rank 0 wait for each other in a cycle"):
         schedule.check("it")
     schedule = Schedule(2)
     schedule.send(0, 2, 10)
