@@ -9,11 +9,12 @@ import pytest
 
 from harness import papers
 from harness.plan import scenario, sweep
+from p4cc.cli import main
 from papers.make import targets
 from reports import claims
 from tests.papers_tables import claim_rows
 
-SCENARIO = 'title = "Nemo, figure 1"\nclaims = ["N1"]\n\n[workload]\nname = "incast"\n'
+SCENARIO = 'title = "Nemo, figure 1"\nclaims = ["N1"]\ntopology = { name = "single-switch" }\nworkload = { name = "incast" }\n'
 SWEEP = 'title = "Nemo by load"\nscenario = "nemo-fig1"\n\n[axes]\nseeds = [1, 2]\n'
 PAPER = 'title = "Nemo"\nsource = "nowhere"\n\n[claims.N1]\nsource = "Nemo, fig 1"\ntext = "it swims"\n'
 
@@ -43,6 +44,17 @@ def test_a_new_paper_is_a_new_folder(nemo: Path) -> None:
     assert sweep.load("nemo-loads")[0].scenario == "nemo-fig1"
     assert claims.claims()["N1"].text == "it swims"
     assert [target.path.name for target in targets()["nemo"]] == ["nemo-loads", "nemo-fig1", "nemo-depth.csv"]
+
+
+def test_a_new_paper_is_a_group_of_the_lists_of_scenarios_and_sweeps(
+    nemo: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for kind, name, shown in (("scenarios", "nemo-fig1", "Nemo, figure 1"), ("sweeps", "nemo-loads", "Nemo by load")):
+        with pytest.raises(SystemExit, match="^0$"):
+            main(["list", kind])
+        lines = capsys.readouterr().out.splitlines()
+        after = lines.index("  Nemo (papers/nemo):") + 1
+        assert lines[after].split(maxsplit=1) == [name, shown]
 
 
 def test_general_scenarios_belong_to_no_paper() -> None:
