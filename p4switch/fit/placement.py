@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 
 from p4switch.fit.dependencies import LATER
 
@@ -168,6 +169,46 @@ def _list_schedule(
     return Placement(first, last, 1 + max(last.values(), default=-1), least=True)
 
 
+class _Problem:
+    """Integer linear problem: variables within bounds, and constraints on sums of their multiples."""
+
+    def __init__(self) -> None:
+        self.columns: dict[tuple[Any, ...], int] = {}  # number of a variable by its key
+        self._bounds: list[tuple[float, float]] = []  # of the variables
+        self._entries: list[tuple[int, int, float]] = []  # constraint, variable, factor
+        self._limits: list[tuple[float, float]] = []  # of the constraints
+
+    def variable(self, key: tuple[Any, ...], least: float, most: float) -> int:
+        """Add a variable, and return its number."""
+        self.columns[key] = len(self.columns)
+        self._bounds.append((least, most))
+        return self.columns[key]
+
+    def constraint(self, terms: list[tuple[int, float]], least: float, most: float) -> None:
+        """Add limits of a sum; each term is a variable's number and its factor."""
+        self._entries += [(len(self._limits), column, factor) for column, factor in terms]
+        self._limits.append((least, most))
+
+    def solve(self, time_limit_s: float) -> tuple[NDArray[np.int_] | None, bool]:
+        """Return values of the variables, if there are any, and whether the question was decided in time."""
+        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.sparse import coo_array
+
+        rows, columns, factors = zip(*self._entries, strict=True)
+        shape = len(self._limits), len(self.columns)
+        result = milp(
+            np.zeros(len(self.columns)),
+            constraints=LinearConstraint(coo_array((factors, (rows, columns)), shape=shape).tocsr(),
+                                         *np.array(self._limits).T),
+            bounds=Bounds(*np.array(self._bounds).T),
+            integrality=np.ones(len(self.columns), dtype=int),
+            options={"time_limit": time_limit_s},
+        )
+        if result.x is None:
+            return None, result.status == 2  # infeasible, rather than out of time
+        return np.round(result.x).astype(int), True
+
+
 def _integer_program(
     graph: nx.DiGraph[Node],
     demands: Mapping[Node, Demand],
@@ -177,33 +218,9 @@ def _integer_program(
     time_limit_s: float,
 ) -> tuple[Placement | None, bool]:
     """Return a placement into `stages`, if there is one, and whether the question was decided in time."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import coo_array
-
     before, height = heights(graph, demands, capacity, earliest)
-    columns: dict[tuple[Any, ...], int] = {}
-    low: list[float] = []
-    high: list[float] = []
-    rows: list[int] = []
-    cols: list[int] = []
-    data: list[float] = []
-    lows: list[float] = []
-    highs: list[float] = []
-
-    def variable(key: tuple[Any, ...], least: float, most: float) -> int:
-        columns[key] = len(columns)
-        low.append(least)
-        high.append(most)
-        return columns[key]
-
-    def constraint(terms: list[tuple[int, float]], least: float, most: float) -> None:
-        for column, factor in terms:
-            rows.append(len(lows))
-            cols.append(column)
-            data.append(factor)
-        lows.append(least)
-        highs.append(most)
-
+    problem = _Problem()
+    variable, constraint, columns = problem.variable, problem.constraint, problem.columns
     use: dict[tuple[int, str], list[tuple[int, float]]] = defaultdict(list)
     windows: dict[Node, range] = {}
     for n in graph:
@@ -235,17 +252,9 @@ def _integer_program(
     for (_, resource), terms in use.items():
         if resource in capacity:
             constraint(terms, -math.inf, capacity[resource])
-    matrix = coo_array((data, (rows, cols)), shape=(len(lows), len(columns))).tocsr()
-    result = milp(
-        np.zeros(len(columns)),
-        constraints=LinearConstraint(matrix, np.array(lows), np.array(highs)),
-        bounds=Bounds(np.array(low), np.array(high)),
-        integrality=np.ones(len(columns), dtype=int),
-        options={"time_limit": time_limit_s},
-    )
-    if result.x is None:
-        return None, result.status == 2  # infeasible, rather than out of time
-    values = np.round(result.x).astype(int)
+    values, decided = problem.solve(time_limit_s)
+    if values is None:
+        return None, decided
     first = {n: int(min(s for s in windows[n] if values[columns[n, s]])) for n in graph}
     last = {n: int(max(s for s in windows[n] if values[columns[n, s]])) for n in graph}
     return Placement(first, last, stages, least=True), True
