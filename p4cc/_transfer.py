@@ -67,23 +67,11 @@ def carry_out(
     started, and CheckError if a transfer is not done after `timeout_s`.
     """
     _check(transfers, places)
-    known = [field.name for field in dataclasses.fields(NicConfig)]
-    for name in nic:
-        if name not in known:
-            raise UserError(f"transfer: unknown option {name!r}; {suggest(name, known)}")
     names = list(dict.fromkeys(name for transfer in transfers for name in transfer[:2]))
     files = [wanted.file for name in (cc, lb) if (wanted := extensions.reference(name, Path.cwd())) is not None]
     cc = extensions.named(registry.KINDS["cc"], cc, Path.cwd())
     lb = extensions.named(registry.KINDS["lb"], lb, Path.cwd())
-    try:
-        protocol = registry.resolve(cc, cc_parameters)
-        balancer = registry.resolve_load_balancer(lb, lb_parameters)
-        selective = protocol.info.selective or balancer.info.per_packet
-        nic = {"reliability": "selective-repeat" if selective else "go-back-n", **nic}
-        protocol.check_reliability(nic["reliability"])
-        nics = [NicConfig(places[name].address, seed=1 + number, **nic) for number, name in enumerate(names)]
-    except HostError as error:
-        raise UserError(str(error)) from None
+    nics = _nic_configs([places[name] for name in names], cc, lb, cc_parameters, lb_parameters, nic)
     columns = tuple(usual())
     configurations = {
         name: Configure(
@@ -106,6 +94,42 @@ def carry_out(
         )
         for name, config in zip(names, nics, strict=True)
     }
+    records = _records(transfers, places, configurations, timeout_s)
+    return _table(transfers, records)
+
+
+def _nic_configs(
+    places: Sequence[Place],
+    cc: str,
+    lb: str,
+    cc_parameters: Mapping[str, Any],
+    lb_parameters: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> list[NicConfig]:
+    """Return the hosts' NIC configurations. Raises UserError for options that they cannot have."""
+    known = [field.name for field in dataclasses.fields(NicConfig)]
+    for name in options:
+        if name not in known:
+            raise UserError(f"transfer: unknown option {name!r}; {suggest(name, known)}")
+    try:
+        protocol = registry.resolve(cc, cc_parameters)
+        balancer = registry.resolve_load_balancer(lb, lb_parameters)
+        selective = protocol.info.selective or balancer.info.per_packet
+        nic = {"reliability": "selective-repeat" if selective else "go-back-n", **options}
+        protocol.check_reliability(nic["reliability"])
+        return [NicConfig(place.address, seed=1 + number, **nic) for number, place in enumerate(places)]
+    except HostError as error:
+        raise UserError(str(error)) from None
+
+
+def _records(
+    transfers: Sequence[Transfer],
+    places: Mapping[str, Place],
+    configurations: dict[str, Configure],
+    timeout_s: float,
+) -> Sequence[FlowRecord]:
+    """Make the transfers between configured hosts, and return their records."""
+    names, nics = list(configurations), [configured.nic for configured in configurations.values()]
 
     def addresses(sources: Hosts, destinations: Hosts) -> tuple[str, str]:
         return nics[sources[0]].address, nics[destinations[0]].address
@@ -116,7 +140,7 @@ def carry_out(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="p4cc-agents-")))
         launcher = stack.enter_context(Launcher(folder))
         launcher.wait_ready()
-        coordinator = Coordinator(names, Traffic(flows), addresses, launcher, folder, columns)
+        coordinator = Coordinator(names, Traffic(flows), addresses, launcher, folder, tuple(usual()))
         stack.callback(coordinator.close)
         for name in names:
             launcher.fork(name, "host", [name, coordinator.address], namespace_pid=places[name].pid)
@@ -128,7 +152,7 @@ def carry_out(
     records = coordinator.session.records
     if ended != "done":
         raise CheckError(_shortfall(transfers, records, coordinator.session.failed, timeout_s))
-    return _table(transfers, records)
+    return records
 
 
 def _shortfall(
