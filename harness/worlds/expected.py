@@ -215,40 +215,12 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
     walk = None if traffic.independent else _Walk(run, run.traffic(), packet_ns)
     known = traffic.flows if walk is None else walk.flows
     flows = [(flow, _packets(flow, run.scenario.nic.mtu_bytes, packet_ns)) for flow in known]
-    begun = [(flow, count) for flow, count in flows if flow.start_ns < limit_ns]
     starts_ns = [flow.start_ns for flow in known] if walk is None else walk.starts_ns
     timed = ((float(start_ns), *counted) for start_ns, counted in zip(starts_ns, flows, strict=True))
-    sends_ns = [0.0] * len(packet_ns)  # by host, on its link
-    receives_ns = [0.0] * len(packet_ns)
-    for flow, count in begun:
-        sends_ns[flow.source] += count * packet_ns[flow.source]
-        for destination in flow.destinations:
-            receives_ns[destination] += count * packet_ns[destination]
-    paths = Paths(run)
-    nic = run.scenario.nic
-    full_bytes = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + nic.mtu_bytes
-    answered_together = max(1, nic.ack_every_bytes // full_bytes) if nic.ack_every_bytes else nic.ack_every_packets
-    packets = hops = 0
-    sent: Counter[int] = Counter()
-    # Half of the data that was sent in the last RTT before the limit counts as done.
-    under_way_ns = run.base_rtt_ns() / 2
-    for flow, whole in begun:
-        # Flows that share a link have the same progress.
-        busy_ns = max(sends_ns[flow.source], *(receives_ns[destination] for destination in flow.destinations))
-        own_ns = whole * packet_ns[flow.source]
-        count, done = (
-            math.ceil(whole * max(0.0, min(1.0, end_ns / busy_ns, (end_ns - flow.start_ns) / own_ns)))
-            for end_ns in (limit_ns, limit_ns - under_way_ns)
-        )
-        there, back = paths.links(flow)
-        packets += count
-        own = round(done * run.protocol_of(flow).info.own_packets)
-        hops += done * there + (-(-done // answered_together) + own) * back
-        sent[flow.source] += count
-    busiest_ns = max(*sends_ns, *receives_ns)
+    sent = _Sent(run, flows, packet_ns)
     last_ns = max((flow.start_ns + count * packet_ns[flow.source] for flow, count in flows), default=0.0)
     in_pipe = 2 * int(run.base_rtt_ns() / min(packet_ns)) + 1  # a BDP in flight, and the same amount waiting
-    flows_ns = int(max(busiest_ns, last_ns)) + run.base_rtt_ns() if flows else 0
+    flows_ns = int(max(sent.busiest_ns, last_ns)) + run.base_rtt_ns() if flows else 0
     more = 1.0  # ratio of all flows to those that were walked through
     if walk is not None:
         flows_ns, more = round(walk.end_ns * walk.whole), walk.whole
@@ -265,15 +237,58 @@ def expected(run: Run, traffic: Traffic | None = None) -> Expected:
         flows=round(more * len(flows)),
         flow_bytes=round(more * sum(flow.size_bytes for flow in known)),
         queue_pairs_bytes=round(more * _queue_pairs_bytes(run, known)),
-        data_packets=round(more * packets),
-        packet_hops=round(more * hops + collectives.packet_hops),
-        in_flight=sum(min(count, in_pipe) for count in sent.values()) + collectives.in_flight,
+        data_packets=round(more * sent.packets),
+        packet_hops=round(more * sent.hops + collectives.packet_hops),
+        in_flight=sum(min(count, in_pipe) for count in sent.by_host.values()) + collectives.in_flight,
         waiting=Waiting(run, packet_ns).packets(timed, walk is None),
         model_ns=min(max(flows_ns, collectives.model_ns), limit_ns),
         window_ns=_window_ns(topology),
         sample_ns=record.queue_interval_ns,
         collectives=collectives,
     )
+
+
+class _Sent:
+    """Packets and answers that flows send up to the run's limit.
+
+    Flows that share a link have the same progress. Half of the data that was sent in the last RTT
+    before the limit counts as answered.
+    """
+
+    def __init__(self, run: Run, flows: Iterable[tuple[Flow, int]], packet_ns: Sequence[float]) -> None:
+        """Count for flows with their numbers of packets, which take `packet_ns` on the hosts' links."""
+        begun = [(flow, whole) for flow, whole in flows if flow.start_ns < run.limit_ns]
+        sends_ns = [0.0] * len(packet_ns)  # by host, on its link
+        receives_ns = [0.0] * len(packet_ns)
+        for flow, whole in begun:
+            sends_ns[flow.source] += whole * packet_ns[flow.source]
+            for destination in flow.destinations:
+                receives_ns[destination] += whole * packet_ns[destination]
+        self.busiest_ns = max(*sends_ns, *receives_ns)
+        self.packets = self.hops = 0
+        self.by_host: Counter[int] = Counter()  # packets
+        paths = Paths(run)
+        answered_together = _answered_together(run)
+        ends_ns = run.limit_ns, run.limit_ns - run.base_rtt_ns() / 2
+        for flow, whole in begun:
+            busy_ns = max(sends_ns[flow.source], *(receives_ns[destination] for destination in flow.destinations))
+            own_ns = whole * packet_ns[flow.source]
+            count, done = (
+                math.ceil(whole * max(0.0, min(1.0, end_ns / busy_ns, (end_ns - flow.start_ns) / own_ns)))
+                for end_ns in ends_ns
+            )
+            there, back = paths.links(flow)
+            self.packets += count
+            own = round(done * run.protocol_of(flow).info.own_packets)
+            self.hops += done * there + (-(-done // answered_together) + own) * back
+            self.by_host[flow.source] += count
+
+
+def _answered_together(run: Run) -> int:
+    """Return the number of full packets that one ACK answers."""
+    nic = run.scenario.nic
+    full_bytes = wire.ETHERNET_BYTES + wire.OVERHEAD_BYTES + nic.mtu_bytes
+    return max(1, nic.ack_every_bytes // full_bytes) if nic.ack_every_bytes else nic.ack_every_packets
 
 
 def _queue_pairs_bytes(run: Run, flows: Iterable[Flow]) -> int:

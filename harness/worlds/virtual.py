@@ -35,12 +35,13 @@ from harness.plan.how import TRACE_LINES, TRACE_TEXT, Tracing
 from harness.plan.probes import Probe, probes_of
 from harness.plan.probes.readings import Readings
 from harness.plan.run import Run
-from harness.workloads import Flow
+from harness.workloads import Flow, Traffic
 from harness.workloads.collective_record import collective_tables
 from harness.worlds.expected import Paths, check_fits, expected, memory_limit
 from harness.worlds.garbage_collection import rare_collection
 from harness.worlds.host_session import Connect, Event, HostReport, Post
 from harness.worlds.local import Counts, LocalWorld, columns, ends_of
+from harness.worlds.memory import MemoryLimit
 from harness.worlds.network import Network
 from harness.worlds.parallel import Crew, RankCrew, Workers
 from harness.worlds.partition import partition
@@ -104,12 +105,7 @@ class VirtualWorld:
         several = not isinstance(workers, int) or workers > 1
         if trace is not None:
             tracing.check_trace(traffic, trace.flow, several=several)
-        built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
-        self._memory = memory_limit(run, built, built_here)
-        # Flows that start after others are done would have to be walked through, which takes as
-        # long as some runs.
-        if isinstance(workers, int) and traffic.independent:
-            check_fits(run, expected(run, traffic))
+        self._memory = _checked_memory(run, traffic, workers)
         self._trace = trace
         self._capture = capture
         self._coverage = coverage
@@ -148,10 +144,7 @@ class VirtualWorld:
                 shared = RankCrew(self.fabric, by_node, workers, self._hear, on_start)
             self._whole = PartitionedWorld(local, shared, ranks)
         self._order = self._order_of(takes_turns, shared)
-        for change in run.link_changes():
-            self.fabric.at(change.time_ns, partial(self.network.change_link, change))
-        for rerouted in run.route_changes():
-            self.fabric.at(rerouted.time_ns, partial(self.network.reroute, rerouted))
+        self._schedule_changes()
         self._ports = self._sample_queues()
         self._links = LinkSamples(ports_of(run.topology), max(run.scenario.record.rate_interval_ns, 1))
         self._readings = Readings()
@@ -163,6 +156,13 @@ class VirtualWorld:
         self._report_s = 0.0  # monotonic time of the next report of progress
         self._standstill = ""  # how the run has ended, if there is no more progress
         self._set_up_s = time.process_time() - started
+
+    def _schedule_changes(self) -> None:
+        """Schedule the changes of links and routes that the run plans."""
+        for change in self.run_plan.link_changes():
+            self.fabric.at(change.time_ns, partial(self.network.change_link, change))
+        for rerouted in self.run_plan.route_changes():
+            self.fabric.at(rerouted.time_ns, partial(self.network.reroute, rerouted))
 
     def _order_of(self, takes_turns: bool, crew: Crew | None) -> Order:
         """Return the order of starts and reports; `crew` has the workers, if there are several."""
@@ -489,6 +489,19 @@ class VirtualWorld:
             for pipe, passed in self._passed_points.items():
                 coverage.add(self.network.traced(pipe).program.points, passed)
             coverage.save(folder / COVERAGE_FILE)
+
+
+def _checked_memory(run: Run, traffic: Traffic, workers: int | Ranks) -> MemoryLimit:
+    """Return the memory that the run may use. Raises UserError if the run cannot fit into it.
+
+    Flows that start after others are done are not checked: they would have to be walked through,
+    which takes as long as some runs.
+    """
+    built, built_here = (1, 1) if isinstance(workers, int) else (workers.count, workers.count_here)
+    limit = memory_limit(run, built, built_here)
+    if isinstance(workers, int) and traffic.independent:
+        check_fits(run, expected(run, traffic))
+    return limit
 
 
 def _least_ns(paths: Paths, shortest_ns: int, rates_bps: Sequence[int], flow: Flow) -> int:

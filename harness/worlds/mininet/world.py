@@ -183,22 +183,11 @@ class MininetWorld:
         net = stack.enter_context(network(run, plans, self._class, launcher))
         launcher.wait_ready()
         net.start_switches()
-        hosts = run.topology.hosts
-        names = [host.name for host in hosts]
-        overhead_ns = run.scenario.nic.os_overhead_ns
-        coordinator = Coordinator(
-            names, run.traffic(), run.addresses, launcher, folder.path, run.flow_columns, overhead_ns
-        )
-        stack.callback(coordinator.close)
-        for name in names:
-            launcher.fork(name, "host", [name, coordinator.address], namespace_pid=net.hosts[name].pid)
+        coordinator = self._start_hosts(net, launcher, folder, stack)
         self._program(net, launcher, setups)
         coordinator.accept(self._configurations(net))
         addresses = {name: net.switches[pipe.switch].pipe_address(pipe.number) for name, pipe in run.pipes.items()}
-        shells = net.shells()
-        for name, shell in shells.items():
-            launcher.watch(f"Mininet's shell of {name}", shell)
-        pids = [launcher.pid, *(shell.pid for shell in shells.values()), *launcher.pids()]
+        pids = [launcher.pid, *_watched_shells(net, launcher), *launcher.pids()]
         folder.record(pids, addresses)
         rtt_s = run.base_rtt_ns() * self.dilation * 1e-9
         if not run.scenario.switch.loss:  # otherwise a missing frame proves nothing
@@ -244,6 +233,21 @@ class MininetWorld:
         caveats = dict.fromkeys(caveat for switch in net.switches.values() for caveat in switch.caveats())
         self._reports = coordinator.finish()
         return self._recording(coordinator, counters, before, list(caveats), ended, epoch_ns, meter, set_up_s)
+
+    def _start_hosts(
+        self, net: Network, launcher: Launcher, folder: RunFolder, stack: contextlib.ExitStack
+    ) -> Coordinator:
+        """Start a process for each host, and return the coordinator to which they will connect."""
+        run = self.run_plan
+        names = [host.name for host in run.topology.hosts]
+        overhead_ns = run.scenario.nic.os_overhead_ns
+        coordinator = Coordinator(
+            names, run.traffic(), run.addresses, launcher, folder.path, run.flow_columns, overhead_ns
+        )
+        stack.callback(coordinator.close)
+        for name in names:
+            launcher.fork(name, "host", [name, coordinator.address], namespace_pid=net.hosts[name].pid)
+        return coordinator
 
     def _go(self, coordinate: Callable[[], str], net: Network, epoch_ns: int) -> str:
         """Return how the run has ended; model time continues while a prompt is open during the run."""
@@ -456,6 +460,14 @@ class MininetWorld:
             caveats=caveats,
         )
         return recording
+
+
+def _watched_shells(net: Network, launcher: Launcher) -> list[int]:
+    """Let the launcher watch Mininet's shells, and return their process ids."""
+    shells = net.shells()
+    for name, shell in shells.items():
+        launcher.watch(f"Mininet's shell of {name}", shell)
+    return [shell.pid for shell in shells.values()]
 
 
 def _counted(switches: Mapping[str, PlannedSwitch], launcher: Launcher) -> ledger.Counters:
