@@ -14,7 +14,12 @@ from papers.make import targets
 from reports import claims
 from tests.papers_tables import claim_rows
 
-SCENARIO = 'title = "Nemo, figure 1"\nclaims = ["N1"]\ntopology = { name = "single-switch" }\nworkload = { name = "incast" }\n'
+SCENARIO = """
+title = "Nemo, figure 1"
+claims = ["N1"]
+topology = { name = "single-switch" }
+workload = { name = "incast" }
+"""
 SWEEP = 'title = "Nemo by load"\nscenario = "nemo-fig1"\n\n[axes]\nseeds = [1, 2]\n'
 PAPER = 'title = "Nemo"\nsource = "nowhere"\n\n[claims.N1]\nsource = "Nemo, fig 1"\ntext = "it swims"\n'
 
@@ -50,7 +55,7 @@ def test_a_new_paper_is_a_group_of_the_lists_of_scenarios_and_sweeps(
     nemo: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for kind, name, shown in (("scenarios", "nemo-fig1", "Nemo, figure 1"), ("sweeps", "nemo-loads", "Nemo by load")):
-        with pytest.raises(SystemExit, match="^0$"):
+        with pytest.raises(SystemExit, match=r"^0$"):
             main(["list", kind])
         lines = capsys.readouterr().out.splitlines()
         after = lines.index("  Nemo (papers/nemo):") + 1
