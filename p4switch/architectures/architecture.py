@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from p4switch.architectures import core
 from p4switch.architectures.extern import Extern, ExternType, KeyMasks
-from p4switch.architectures.front_panel import FrontPanel
+from p4switch.architectures.front_panel import FrontPanel, PortGroups
 from p4switch.architectures.package import Package
 from p4switch.registry import Registry
 
@@ -67,6 +67,8 @@ class Architecture:
     """Obsolete names, members as `TYPE.MEMBER`, and their replacements."""
     front_panel: FrontPanel | None = None
     """Numbering of a network's ports in programs; None: ports count from 1."""
+    port_groups: PortGroups | None = None
+    """Groups of ports whose queues the control plane configures; None: it configures none."""
     key_masks: str = ""
     """Type of the masks of tables' exact keys, `KeyMasks`; empty: there are none."""
     clock_hz: int = 0

@@ -14,6 +14,20 @@ _PIPE_PORTS = 1 << PIPE_PORT_BITS
 
 
 @dataclass(frozen=True)
+class PortGroups:
+    """Groups of a pipe's ports in the traffic manager: `count` groups of `ports` ports with `queues` queues each."""
+
+    count: int
+    ports: int
+    queues: int
+
+    @property
+    def group_queues(self) -> int:
+        """Number of queues of a group, of which the first port has the first ones."""
+        return self.ports * self.queues
+
+
+@dataclass(frozen=True)
 class FrontPanel:
     """Front panel of a chip: `count` ports of each of its `pipes`, from local number `first` on.
 

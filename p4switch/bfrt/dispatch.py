@@ -30,7 +30,6 @@ _REFUSED: Mapping[tuple[int, int], tuple[str, str]] = {
     (24, 0x93): ("a SnapshotData table", _STAGES),
     (24, 0x94): ("a SnapshotLiveness table", _STAGES),
     (24, 0x99): ("a TblDbgCnt table", _STAGES),
-    (0, 0xFF050025): ("tm.queue.sched_cfg", "all queues have strict priorities, and XOFF for advanced flow control"),
     (16, 0xFF05): ("a table of the traffic manager", "its settings are options of the switch"),
 }
 """Tables of a chip that are not here, each with the reason: by the bits of their ids from one bit on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture
-from p4switch.architectures.front_panel import MAX_PIPES, FrontPanel
+from p4switch.architectures.front_panel import MAX_PIPES, FrontPanel, PortGroups
 from p4switch.architectures.package import Package
 from p4switch.architectures.packet_path import PACKET_PATHS, State
 from p4switch.architectures.tna import COMPILER, EXTERNS, MATCH_KINDS, PROPERTIES, packet_path
@@ -18,6 +18,7 @@ PACKAGES: Registry[type[Package]] = Registry(
 )
 
 _SESSIONS = 256
+_PORT_GROUPS = PortGroups(count=9, ports=8, queues=16)
 
 T2NA = Architecture(
     "t2na",
@@ -28,9 +29,10 @@ T2NA = Architecture(
     PROPERTIES,
     {"__TARGET_TOFINO__": "2", **COMPILER},
     MATCH_KINDS,
-    tuple(fixed_tables("tf2", _SESSIONS)),
+    tuple(fixed_tables("tf2", _SESSIONS, _PORT_GROUPS)),
     pads_headers=True,
     front_panel=FrontPanel(pipes=MAX_PIPES, first=8, count=64, recirculation=range(6, 8)),
+    port_groups=_PORT_GROUPS,
     key_masks="KeyMasks",
     clock_hz=999_999_973,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture, TableProperties
 from p4switch.architectures.extern import Extern
-from p4switch.architectures.front_panel import MAX_PIPES, FrontPanel
+from p4switch.architectures.front_panel import MAX_PIPES, FrontPanel, PortGroups
 from p4switch.architectures.package import Package
 from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPath, State
 from p4switch.architectures.ports import DROP_PORT
@@ -48,6 +48,8 @@ MATCH_KINDS = {"atcam_partition_index": "exact", "dleft_hash": "exact"}
 MOST_GENERATED = 1 << 16
 """Packets of one trigger of the packet generator, all at once: a switch with more would run out of memory."""
 
+_PORT_GROUPS = PortGroups(count=18, ports=4, queues=8)
+
 TNA = Architecture(
     "tna",
     Path(__file__).parent,
@@ -57,9 +59,10 @@ TNA = Architecture(
     PROPERTIES,
     {"__TARGET_TOFINO__": "1", **COMPILER},
     MATCH_KINDS,
-    tuple(fixed_tables("tf1", _SESSIONS)),
+    tuple(fixed_tables("tf1", _SESSIONS, _PORT_GROUPS)),
     pads_headers=True,
     front_panel=FrontPanel(pipes=MAX_PIPES, first=0, count=64, reserved=1, recirculation=range(68, 72)),
+    port_groups=_PORT_GROUPS,
     key_masks="KeyMasks",
     clock_hz=1_271_000_054,
 )

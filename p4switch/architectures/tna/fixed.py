@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from p4switch.architectures.front_panel import MAX_PIPES, PortGroups
 from p4switch.architectures.tna.state import BUFFER_CELLS, PORT_MASKS
 from p4switch.bfrt.fields import Json, Table, data_field, in_bytes, parameter, value_type
 
@@ -10,11 +11,12 @@ _MIRROR = 0xFF040001
 _PRE = 0xFF020001
 _PORT, _PORT_STATISTICS = 0xFF010001, 0xFF010002
 _PKTGEN = 0xFF030001
+_TM_PORT, _TM_SCHEDULING = 0xFF050010, 0xFF050025
 _PORTS = 288
 _MTU_BYTES = 10240
 
 
-def fixed_tables(chip: str, sessions: int) -> list[Json]:
+def fixed_tables(chip: str, sessions: int, groups: PortGroups) -> list[Json]:
     """Return the fixed tables of `bf-rt.json` for a chip (`tf1`, `tf2`) with this number of mirror sessions.
 
     The built-in switch runs the ports of all pipes in one pipeline.
@@ -27,7 +29,7 @@ def fixed_tables(chip: str, sessions: int) -> list[Json]:
     ):
         table.singleton(data_field(number, name, t), read_only=True)
     table.singleton(data_field(16, "selector_member_order", value_type("bool", False)))
-    tables = (table, _ports(), _statistics(), _mirror(sessions), *_replication(), *_generator(chip))
+    tables = (table, _ports(), _statistics(), _mirror(sessions), *_replication(), *_generator(chip), *_traffic_manager(chip, groups))
     return [each.as_json() for each in tables]
 
 
@@ -177,3 +179,29 @@ def _generator(chip: str) -> list[Table]:
     mask.key(1, "port_mask_sel", number)
     mask.singleton(data_field(1, "mask", in_bytes(72)))
     return [ports, applications, buffer, mask]
+
+
+def _traffic_manager(chip: str, groups: PortGroups) -> list[Table]:
+    """Return the tables of the traffic manager's queues: which queues a port has, and the order of their service."""
+    number, byte, flag = (value_type(kind) for kind in ("uint32", "uint8", "bool"))
+    ports = Table(f"{chip}.tm.port.cfg", _TM_PORT, "TmPortCfg", _PORTS, [])
+    ports.key(1, "dev_port", number)
+    for ident, name, repeated in (
+        (1, "pg_id", False), (2, "pg_port_nr", False), (3, "port_queues_count", False), (5, "egress_qid_queues", True),
+    ):  # fmt: skip
+        ports.singleton(data_field(ident, name, byte, repeated=repeated), read_only=True)
+    size = MAX_PIPES * groups.count * groups.group_queues
+    queues = Table(f"{chip}.tm.queue.sched_cfg", _TM_SCHEDULING, "TmQueueSchedCfg", size, [])
+    queues.key(1, "pg_id", byte)
+    queues.key(2, "pg_queue", byte)
+    priority = value_type("string", choices=["LOW", *map(str, range(8)), "HIGH"])
+    modes = [] if chip == "tf1" else [("advanced_flow_control", value_type("string", choices=["CREDIT", "XOFF"]))]
+    for ident, (name, t) in enumerate(
+        (
+            ("min_priority", priority), ("min_rate_enable", flag), ("dwrr_weight", value_type("uint16")),
+            ("max_priority", priority), ("max_rate_enable", flag), *modes, ("scheduling_enable", flag),
+        ),
+        start=1,
+    ):  # fmt: skip
+        queues.singleton(data_field(ident, name, t))
+    return [ports, queues]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 from p4switch.architectures.extern import ExternType
+from p4switch.architectures.front_panel import PIPE_PORT_BITS
 from p4switch.architectures.packet_path import State
 
 PORTS = 512
@@ -104,6 +105,18 @@ class PktgenBufferState(ExternType):
     cell = (("bytes", 8 * BYTES),)
 
 
+class ScheduleState(ExternType):
+    """Order in which a port of the pipe serves its first 16 queues.
+
+    `priorities` has 8 bits for each queue, the first in the lowest ones: its priority + 1, or 0 if that is its number.
+    `weights` has 16 bits for each: its share among queues of the same priority, or 0 if it comes before those.
+    `disabled` has a bit for each queue that is not served.
+    """
+
+    QUEUES = 16
+    cell = (("priorities", 8 * QUEUES), ("weights", 16 * QUEUES), ("disabled", QUEUES))
+
+
 class PortMaskState(ExternType):
     """Ports of a pipe, as bits, that may trigger an application of T2NA's packet generator by going down."""
 
@@ -119,4 +132,5 @@ def states(port: type[PortState], sessions: int) -> dict[str, State]:
         "device": State("$device", DeviceState, 1),
         "pktgen": State("$pktgen", PktgenState, APPLICATIONS),
         "pktgen_buffer": State("$pktgen_buffer", PktgenBufferState, BUFFER_CELLS),
+        "schedule": State("$schedule", ScheduleState, 1 << PIPE_PORT_BITS),
     }

@@ -151,6 +151,12 @@ static int env_stop_queue(void *ctx, uint32_t port, uint32_t queue, int stopped)
     return out != NULL;
 }
 
+static int env_schedule(void *ctx, uint32_t port, const p4_schedule *schedule)
+{
+    live *l = ctx;
+    return port < LIVE_MAX_PORTS && l->ports[port] && tm_set_schedule(&l->ports[port]->tm, schedule);
+}
+
 static void queue_changed(tm_port *port, const p4_packet *packet, uint32_t queue, uint32_t cells)
 {
     const live *l = live_port_of(port)->owner;
@@ -499,9 +505,12 @@ int live_set_link(live *l, live_port *port, uint64_t rate_bps, uint64_t delay_ns
 void live_set_switch(live *l, p4_switch *sw)
 {
     if (l->sw) {
-        for (uint32_t i = 0; i < l->count; i++)
-            for (p4_packet *p; (p = tm_flush(&l->ports[l->numbers[i]]->tm, l->now));)
+        for (uint32_t i = 0; i < l->count; i++) {
+            tm_port *port = &l->ports[l->numbers[i]]->tm;
+            for (p4_packet *p; (p = tm_flush(port, l->now));)
                 p4_packet_free(l->sw, p);
+            tm_set_schedule(port, NULL);
+        }
         p4_switch_set_env(l->sw, &l->env_before);
     }
     l->sw = sw;
@@ -512,7 +521,8 @@ void live_set_switch(live *l, p4_switch *sw)
         l->env_before = *p4_switch_get_env(sw);
         p4_env env = {.ctx = l, .loops = l->loops, .frame_new = env_frame_new, .frame_free = env_frame_free,
                       .enqueue = env_enqueue, .drop = env_drop, .digest = env_digest,
-                      .stop_queue = env_stop_queue, .now = env_now, .set_timer = env_set_timer, .log = env_log,
+                      .stop_queue = env_stop_queue, .schedule = env_schedule, .now = env_now,
+                      .set_timer = env_set_timer, .log = env_log,
                       .trace = l->env_before.trace ? env_trace : NULL};
         p4_switch_set_env(sw, &env);
     }

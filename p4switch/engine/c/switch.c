@@ -348,6 +348,11 @@ void p4_switch_state_changed(p4_switch *pipe)
         pipe->program->state_changed(pipe);
 }
 
+void p4_switch_port_added(p4_switch *sw, uint32_t port)
+{
+    p4_switch_state_changed(p4_pipe_of(sw, port));
+}
+
 const p4_env *p4_switch_get_env(const p4_switch *sw) { return &sw->env; }
 
 void p4_switch_learn(p4_switch *pipe, uint32_t list_id, const uint8_t *data, size_t len)

@@ -119,6 +119,15 @@ typedef struct p4_trace_change {
 
 typedef struct p4_switch p4_switch;
 
+/* Order in which a port serves its first queues. A higher priority comes first. Among queues of one priority, those
+ * without a weight come first, the highest number before others, and the rest share the link by their weights. */
+#define P4_SCHEDULED 16
+typedef struct p4_schedule {
+    uint8_t priority[P4_SCHEDULED];
+    uint16_t weight[P4_SCHEDULED];
+    uint16_t disabled; /* mask of queues that are not served */
+} p4_schedule;
+
 /* Functions that a pipeline needs from its environment. */
 typedef struct p4_env {
     void *ctx;
@@ -133,6 +142,9 @@ typedef struct p4_env {
     void (*digest)(void *ctx, p4_switch *of, uint32_t list_id, const uint8_t *data, size_t len);
     /* Stops or restarts a queue of a port. Returns 0 if there is no such port. NULL: there are no queues. */
     int (*stop_queue)(void *ctx, uint32_t port, uint32_t queue, int stopped);
+    /* Sets the schedule of a port if the port exists; NULL: no weights, and a queue's priority is its number. Returns 1
+     * if the port may send a packet for that reason, once p4_switch_timer has been called. */
+    int (*schedule)(void *ctx, uint32_t port, const p4_schedule *schedule);
     /* The present time, and a request for p4_switch_timer at a later one; requests add up. NULL: time stands still. */
     p4_tick (*now)(void *ctx);
     void (*set_timer)(void *ctx, p4_tick at);
@@ -181,6 +193,9 @@ void p4_switch_timer(p4_switch *sw, p4_tick now);
 
 /* A cell of an extern object or of the packet path was written from outside; the pipeline sets its timers anew. */
 void p4_switch_state_changed(p4_switch *pipe);
+
+/* The environment has a new port, which the pipeline sets up. */
+void p4_switch_port_added(p4_switch *sw, uint32_t port);
 
 /* Frees a packet that will not be transmitted, for instance after a drop-tail loss. */
 void p4_packet_free(p4_switch *sw, p4_packet *packet);

@@ -125,6 +125,12 @@ static int env_stop_queue(void *ctx, uint32_t port, uint32_t queue, int stopped)
     return out != NULL;
 }
 
+static int env_schedule(void *ctx, uint32_t port, const p4_schedule *schedule)
+{
+    tm_port *out = tm_find(&((node *)ctx)->tm, port);
+    return out && tm_set_schedule(out, schedule);
+}
+
 void net_queue_changed(tm_port *port, const p4_packet *packet, uint32_t queue, uint32_t cells)
 {
     const node *at = net_port_of(port)->node;
@@ -142,7 +148,7 @@ void net_env_init(node *at, p4_env *env)
 {
     *env = (p4_env){
         .ctx = at, .loops = 1, .frame_new = env_frame_new, .frame_free = env_frame_free, .enqueue = env_enqueue,
-        .drop = env_drop, .digest = env_digest, .stop_queue = env_stop_queue, .now = env_now,
+        .drop = env_drop, .digest = env_digest, .stop_queue = env_stop_queue, .schedule = env_schedule, .now = env_now,
         .set_timer = env_set_timer, .trace = env_trace,
     };
 }

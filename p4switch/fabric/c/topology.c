@@ -179,6 +179,8 @@ net_port *net_connect(net *n, node *a, uint32_t a_port, node *b, uint32_t b_port
         return NULL;
     for (int i = 0; i < 2; i++) {
         net_port *port = end[i], *peer = end[!i];
+        if (port->node->sw)
+            p4_switch_port_added(port->node->sw, port->tm.number);
         port->peer = peer;
         port->link = n->link_count;
         port->direction = (uint32_t)i;

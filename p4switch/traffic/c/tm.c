@@ -79,6 +79,12 @@ static tm_lanes *lanes_of(tm_port *out)
     return out->lanes = l;
 }
 
+/* Mask of the queues below 64 that the scheduler does not serve. */
+static uint64_t disabled_queues(const tm_port *out)
+{
+    return out->scheduler ? out->scheduler->set.disabled : 0;
+}
+
 static void lanes_free(tm_port *out)
 {
     free(out->lanes);
@@ -94,11 +100,18 @@ static void lane_put(tm_lanes *l, uint32_t queue, p4_packet *p)
     l->nonempty[queue / 64] |= LANE_BIT(queue);
 }
 
+/* Mask of the queues from 64 i on that have packets and are not stopped. */
+static uint64_t ready_lanes(const tm_port *out, uint32_t i)
+{
+    const tm_lanes *l = out->lanes;
+    return l->nonempty[i] & ~l->stopped[i] & ~(i ? 0 : disabled_queues(out));
+}
+
 /* The highest of the queues with packets that is not stopped; TM_QUEUES: none. */
-static uint32_t lane_ready(const tm_lanes *l)
+static uint32_t lane_ready(const tm_port *out)
 {
     for (uint32_t i = TM_QUEUES / 64; i-- > 0;) {
-        uint64_t ready = l->nonempty[i] & ~l->stopped[i];
+        uint64_t ready = ready_lanes(out, i);
         if (ready)
             return 64 * i + 63 - (uint32_t)__builtin_clzll(ready);
     }
@@ -106,17 +119,17 @@ static uint32_t lane_ready(const tm_lanes *l)
 }
 
 /* If all are stopped, as when a port is emptied, it is the lowest. */
-static uint32_t lane_next(const tm_lanes *l)
+static uint32_t lane_next(const tm_port *out)
 {
-    uint32_t queue = lane_ready(l);
+    const tm_lanes *l = out->lanes;
+    uint32_t queue = lane_ready(out);
     if (queue == TM_QUEUES)
         queue = l->nonempty[0] ? (uint32_t)__builtin_ctzll(l->nonempty[0]) : 64 + (uint32_t)__builtin_ctzll(l->nonempty[1]);
     return queue;
 }
 
-static p4_packet *lane_get(tm_lanes *l)
+static p4_packet *lane_get(tm_lanes *l, uint32_t queue)
 {
-    uint32_t queue = lane_next(l);
     struct tm_lane *lane = &l->of[queue];
     p4_packet *p = fifo_get(&lane->fifo);
     lane->bytes -= p->len;
@@ -128,18 +141,30 @@ static p4_packet *lane_get(tm_lanes *l)
 /* Updates whether the highest priority has only stopped packets. */
 static void lanes_review(tm_port *out)
 {
-    const tm_lanes *l = out->lanes;
-    if (!l)
+    if (!out->lanes)
         return;
     out->stopped &= ~(1u << LANED);
-    if (out->queues[LANED].packets && lane_ready(l) == TM_QUEUES)
+    if (out->queues[LANED].packets && lane_ready(out) == TM_QUEUES)
         out->stopped |= 1u << LANED;
+}
+
+/* Updates which priorities are stopped after a queue was stopped or restarted. Returns whether the port was woken. */
+static bool stops_changed(tm_port *out)
+{
+    out->stopped = (uint8_t)(out->halted | disabled_queues(out));
+    lanes_review(out);
+    bool wakes = !out->scheduled && !out->serving && tm_ready(out);
+    if (wakes)
+        out->tm->wake(out);
+    return wakes;
 }
 
 static bool is_stopped(const tm_port *out, uint32_t queue)
 {
     const tm_lanes *l = queue >= LANED ? out->lanes : NULL;
-    return l ? l->stopped[queue / 64] & LANE_BIT(queue) : out->stopped >> (queue < LANED ? queue : LANED) & 1;
+    if (!l)
+        return out->stopped >> (queue < LANED ? queue : LANED) & 1;
+    return (l->stopped[queue / 64] | (queue < 64 ? disabled_queues(out) : 0)) & LANE_BIT(queue);
 }
 
 void tm_stop_queue(tm_port *port, uint32_t queue, bool stopped)
@@ -147,13 +172,11 @@ void tm_stop_queue(tm_port *port, uint32_t queue, bool stopped)
     if (queue >= LANED && takes_lanes(port)) {
         uint64_t *mask = &lanes_of(port)->stopped[queue / 64];
         *mask = stopped ? *mask | LANE_BIT(queue) : *mask & ~LANE_BIT(queue);
-        lanes_review(port);
     } else {
         uint8_t bit = (uint8_t)(1u << (queue < LANED ? queue : LANED));
-        port->stopped = (uint8_t)(stopped ? port->stopped | bit : port->stopped & ~bit);
+        port->halted = (uint8_t)(stopped ? port->halted | bit : port->halted & ~bit);
     }
-    if (!stopped && !port->scheduled && !port->serving && tm_ready(port))
-        port->tm->wake(port);
+    stops_changed(port);
 }
 
 /* The depth of the queue that a packet is in, was in, or will enter. */
@@ -213,11 +236,11 @@ static void queue_put(tm_port *out, uint32_t number, p4_packet *p)
     fifo_put(&r->from[p->ingress_port].fifo, p);
 }
 
-static p4_packet *queue_get(tm_port *out, uint32_t priority)
+static p4_packet *queue_get(tm_port *out, uint32_t number)
 {
-    if (priority == LANED && out->lanes)
-        return lane_get(out->lanes);
-    tm_queue *q = &out->queues[priority];
+    if (number >= LANED && out->lanes)
+        return lane_get(out->lanes, number);
+    tm_queue *q = &out->queues[number];
     tm_rounds *r = q->rounds;
     if (!r)
         return fifo_get(&q->fifo);
@@ -481,11 +504,22 @@ p4_packet *tm_enqueue(tm_switch *t, tm_port *out, p4_packet *p, uint64_t now)
     return dropped(out, p);
 }
 
-static const p4_packet *head_of(const tm_port *out, uint32_t priority)
+/* The queue of a priority that is served first. */
+static uint32_t first_queue(const tm_port *out, uint32_t priority)
 {
-    if (priority == LANED && out->lanes)
-        return out->lanes->of[lane_next(out->lanes)].fifo.head;
-    const tm_queue *q = &out->queues[priority];
+    return priority == LANED && out->lanes ? lane_next(out) : priority;
+}
+
+static uint32_t queue_packets(const tm_port *out, uint32_t number)
+{
+    return number >= LANED && out->lanes ? out->lanes->of[number].packets : out->queues[number].packets;
+}
+
+static const p4_packet *head_of(const tm_port *out, uint32_t number)
+{
+    if (number >= LANED && out->lanes)
+        return out->lanes->of[number].fifo.head;
+    const tm_queue *q = &out->queues[number];
     return q->rounds ? q->rounds->from[q->rounds->first].fifo.head : q->fifo.head;
 }
 
@@ -494,7 +528,7 @@ static bool comes_before(const tm_port *out, uint32_t a, uint32_t b)
 {
     if (out->tm->arbiter == TM_LEAST_RECENT)
         return out->queues[a].served < out->queues[b].served;
-    return head_of(out, a)->enq_time < head_of(out, b)->enq_time;
+    return head_of(out, first_queue(out, a))->enq_time < head_of(out, first_queue(out, b))->enq_time;
 }
 
 /* The priority to serve next; among equal ones the higher in a tie. `ready` is not 0. */
@@ -512,16 +546,84 @@ static uint32_t next_priority(const tm_port *out, uint32_t ready)
     return first;
 }
 
-static p4_packet *take(tm_port *out, uint32_t priority, uint64_t now)
+/* Rounds after which the deficit of a queue covers its first packet; in each it grows by the queue's weight. */
+static uint64_t rounds_needed(const tm_port *out, uint32_t queue)
 {
+    const tm_scheduler *s = out->scheduler;
+    uint64_t len = head_of(out, queue)->len, weight = s->set.weight[queue];
+    return len > s->deficit[queue] ? (len - s->deficit[queue] + weight - 1) / weight : 0;
+}
+
+/* Chooses by deficit weighted round robin among the queues of a mask, which have weights and one priority. */
+static uint32_t next_in_turn(tm_port *out, uint32_t priority, uint32_t mask)
+{
+    tm_scheduler *s = out->scheduler;
+    uint32_t queue = s->turn[priority];
+    if (!(mask >> queue & 1) || rounds_needed(out, queue)) {
+        uint64_t rounds = UINT64_MAX;
+        for (uint32_t rest = mask; rest; rest &= rest - 1) {
+            uint64_t needed = rounds_needed(out, (uint32_t)__builtin_ctz(rest));
+            rounds = needed < rounds ? needed : rounds;
+        }
+        for (uint32_t rest = mask; rounds > 1 && rest; rest &= rest - 1) {
+            uint32_t each = (uint32_t)__builtin_ctz(rest);
+            s->deficit[each] += (rounds - 1) * s->set.weight[each]; /* of rounds in which no packet is sent */
+        }
+        do {
+            uint32_t behind = mask & ~((2u << queue) - 1);
+            queue = (uint32_t)__builtin_ctz(behind ? behind : mask);
+            s->deficit[queue] += s->set.weight[queue];
+        } while (rounds_needed(out, queue));
+        s->turn[priority] = (uint8_t)queue;
+    }
+    s->deficit[queue] -= head_of(out, queue)->len;
+    return queue;
+}
+
+/* The queue to serve next by the schedule. `ready` is the mask of priorities that have one, and is not 0. */
+static uint32_t scheduled_queue(tm_port *out, uint32_t ready)
+{
+    const tm_scheduler *s = out->scheduler;
+    uint64_t low = ready, high = 0; /* masks of queues */
+    if (out->lanes && ready >> LANED & 1) {
+        low = (ready & ~(1u << LANED)) | ready_lanes(out, 0);
+        high = ready_lanes(out, 1);
+    }
+    if (high)
+        return TM_QUEUES - 1 - (uint32_t)__builtin_clzll(high);
+    if (low >> P4_SCHEDULED)
+        return 63 - (uint32_t)__builtin_clzll(low);
+    uint32_t first = 0, queues = 0; /* with this rank */
+    for (uint32_t rest = (uint32_t)low; rest; rest &= rest - 1) {
+        uint32_t queue = (uint32_t)__builtin_ctz(rest), rank = 2u * s->set.priority[queue] + !s->set.weight[queue];
+        if (rank > first)
+            queues = 0;
+        if (rank >= first) {
+            first = rank;
+            queues |= 1u << queue;
+        }
+    }
+    return first & 1 ? 31 - (uint32_t)__builtin_clz(queues) : next_in_turn(out, first / 2, queues);
+}
+
+static uint32_t next_queue(tm_port *out, uint32_t ready)
+{
+    return out->scheduler ? scheduled_queue(out, ready) : first_queue(out, next_priority(out, ready));
+}
+
+static p4_packet *take(tm_port *out, uint32_t number, uint64_t now)
+{
+    uint32_t priority = number < LANED ? number : LANED;
     tm_queue *q = &out->queues[priority];
     queue_account(q, now);
-    p4_packet *p = queue_get(out, priority);
+    p4_packet *p = queue_get(out, number);
     if (q->fifo.head)
         tm_fetch_behind(out->tm, q->fifo.head);
     discharge(out, q, p);
     if (priority == LANED)
         lanes_review(out);
+    if (out->scheduler && number < P4_SCHEDULED && !queue_packets(out, number))
+        out->scheduler->deficit[number] = 0;
     if (out->tm->changed)
         report_change(out, p);
     return p;
@@ -536,7 +638,7 @@ p4_packet *tm_dequeue(tm_port *out, uint64_t now)
         uint32_t ready = out->nonempty & ~out->paused & ~out->stopped;
         if (!ready)
             return NULL;
-        p = take(out, next_priority(out, ready), now);
+        p = take(out, next_queue(out, ready), now);
     }
     if (out->tm->arbiter == TM_LEAST_RECENT)
         out->queues[tm_priority(p)].served = ++out->turns;
@@ -554,7 +656,7 @@ p4_packet *tm_flush(tm_port *out, uint64_t now)
     if (p)
         out->direct = NULL;
     else if (out->nonempty)
-        p = take(out, (uint32_t)__builtin_ctz(out->nonempty), now);
+        p = take(out, first_queue(out, (uint32_t)__builtin_ctz(out->nonempty)), now);
     return p;
 }
 
@@ -619,10 +721,27 @@ int tm_set_trimming(tm_port *port, const tm_trimming *trimming)
     return 0;
 }
 
+bool tm_set_schedule(tm_port *port, const p4_schedule *schedule)
+{
+    if (!schedule && !port->scheduler)
+        return false;
+    if (!schedule) {
+        free(port->scheduler);
+        port->scheduler = NULL;
+    } else {
+        if (!port->scheduler)
+            port->scheduler = must_have(calloc(1, sizeof *port->scheduler));
+        port->scheduler->set = *schedule;
+    }
+    return stops_changed(port);
+}
+
 void tm_port_destroy(tm_port *port)
 {
     tm_set_round_robin(port, false);
     lanes_free(port);
+    free(port->scheduler);
+    port->scheduler = NULL;
     free(port->trimming);
     port->trimming = NULL;
     free(port->pfc);

@@ -54,6 +54,14 @@ typedef struct tm_lanes {
     struct tm_lane { tm_fifo fifo; uint64_t bytes; uint32_t packets; } of[TM_QUEUES];
 } tm_lanes;
 
+/* The order in which a port serves its queues, where the control plane has set one: priorities, and deficit weighted
+ * round robin among queues of one priority that have weights. */
+typedef struct tm_scheduler {
+    p4_schedule set;
+    uint64_t deficit[P4_SCHEDULED]; /* bytes that a queue may still send in its turn */
+    uint8_t turn[TM_PRIORITIES];    /* the queue whose turn it is, for each scheduling priority */
+} tm_scheduler;
+
 /* Trimming at a port: if a queue has no room for an arriving packet, that packet or the youngest one of the queue
  * loses its payload and continues in the queue of trimmed packets. */
 typedef struct tm_trimming {
@@ -108,7 +116,8 @@ typedef struct tm_port {
     p4_packet *direct;  /* found the port idle, about to be sent */
     tm_trimming *trimming; /* NULL: packets without room are dropped */
     uint8_t nonempty, paused; /* masks of priorities */
-    uint8_t stopped;    /* by the program: those with nothing else in them */
+    uint8_t stopped;    /* by the program or the scheduler: those with nothing else in them */
+    uint8_t halted;     /* by the program, where a priority has one queue */
     uint8_t lossless;   /* as an ingress port */
     uint8_t xoff;       /* pauses that its peer should obey ... */
     uint8_t announced;  /* ... and those that it was told */
@@ -123,6 +132,7 @@ typedef struct tm_port {
     uint64_t turns;     /* packets that have been dequeued */
     tm_pfc *pfc;
     tm_lanes *lanes;    /* of the highest priority; NULL: it has one queue */
+    tm_scheduler *scheduler; /* NULL: strict priorities, or those that the switch's arbiter decides between */
     tm_queue queues[TM_PRIORITIES];
 } tm_port;
 
@@ -244,6 +254,10 @@ p4_packet *tm_flush(tm_port *out, uint64_t now);
 /* Stops or restarts a queue of the port, below TM_QUEUES. If a priority cannot have several queues, because its
  * packets take turns or are trimmed, this is the queue of the priority. */
 void tm_stop_queue(tm_port *port, uint32_t queue, bool stopped);
+
+/* Sets the schedule of a port, or NULL for none, and returns whether the port was woken. Priorities are below
+ * TM_PRIORITIES. If the highest priority cannot have several queues, its queue has the schedule of TM_PRIORITIES - 1. */
+bool tm_set_schedule(tm_port *port, const p4_schedule *schedule);
 
 void tm_port_init(tm_port *port, tm_switch *t, uint32_t number);
 int tm_add_port(tm_switch *t, tm_port *port);  /* -1: no memory */

@@ -115,6 +115,7 @@ def test_a_client_can_ask_what_the_device_is(bench: Bench, client: Client) -> No
     client.tables["device"] = table
     names = ["$PORT", "$PORT_STAT", "$mirror.cfg"]
     names += [*(f"$pre.{name}" for name in PRE), *(f"tf1.pktgen.{name}" for name in GENERATOR)]
+    names += ["tf1.tm.port.cfg", "tf1.tm.queue.sched_cfg"]
     assert [each["name"] for each in copies] == names
     (found,) = client.read(client.entry("device", default=True))
     assert (table["name"], found["num_pipes"]) == ("tf1.dev.device_configuration", 1)
@@ -665,11 +666,6 @@ def test_the_command_takes_it_with_a_source(tmp_path: Path) -> None:
     ("table_id", "what"),
     [
         (0x91FF8E10, "a SnapshotCfg table is not supported; the stages of a chip are not modelled"),
-        (
-            0xFF050025,
-            "tm.queue.sched_cfg is not supported; "
-            "all queues have strict priorities, and XOFF for advanced flow control",
-        ),
         (0xFF050001, "a table of the traffic manager is not supported; its settings are options of the switch"),
     ],
 )

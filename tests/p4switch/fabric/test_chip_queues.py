@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from p4switch.architectures.tna.state import ScheduleState
 from p4switch.compiler import compile_program
-from p4switch.engine import Switch, build, build_traced
+from p4switch.engine import Switch, build, build_traced, objects
 from p4switch.fabric import Fabric
 from p4switch.trace import Decoder, Trace
 from p4switch.trace import events as ev
@@ -52,6 +55,21 @@ def command(time_ns: int, message: int) -> tuple[int, bytes]:
     return time_ns, packet(0, command=1, message=message)
 
 
+@cache
+def switch(folder: Path) -> Switch:
+    """Return the switch of the network that a test makes in this folder."""
+    return Switch(str(build(compile_program(tofino.write(folder, **BLOCKS), arch="t2na").program)))
+
+
+def schedule(folder: Path, *, disabled: int = 0, **queues: tuple[int, int]) -> None:
+    """Set the schedule of the receiver's port: priority and weight of queues by their names, `q3` for queue 3."""
+    of = {int(name[1:]): values for name, values in queues.items()}
+    priorities = sum(priority + 1 << 8 * queue for queue, (priority, _) in of.items())
+    weights = sum(weight << 16 * queue for queue, (_, weight) in of.items())
+    cell = {"priorities": priorities, "weights": weights, "disabled": disabled}
+    switch(folder).object_write("$schedule", 16, objects.packed(ScheduleState, cell))
+
+
 def network(
     folder: Path, frames: list[tuple[int, bytes]], others: tuple[int, ...] = (), rate_bps: int = GBPS, **config: Any
 ) -> tuple[Fabric, Host]:
@@ -60,8 +78,7 @@ def network(
     sink = Host()
     for host in (Host(frames), sink, *(Host() for _ in others)):
         made.add_host(host)
-    program = compile_program(tofino.write(folder, **BLOCKS), arch="t2na").program
-    node = made.add_switch(Switch(str(build(program))), cell_bytes=80, **config)
+    node = made.add_switch(switch(folder), cell_bytes=80, **config)
     for i, port in enumerate((8, 16, *others)):
         made.connect(i, 0, node, port, rate_bps=100 * GBPS if i == 0 else rate_bps, delay_ns=0)
     return made, sink
@@ -105,6 +122,44 @@ def test_a_stopped_queue_waits_in_the_order_of_its_priority(tmp_path: Path) -> N
     made, sink = network(tmp_path, [command(0, flow(25, 1)), *sent, command(2_000, flow(25, 0))])
     assert made.run() == "idle"
     assert marks(sink) == [2, 30, 25, 20, 7]
+
+
+def test_queues_of_one_priority_share_the_link_by_their_weights(tmp_path: Path) -> None:
+    """The first packet finds the port idle. A weight counts bytes: packets of queue 9 have twice the length."""
+    sent = [(0, packet(q, q, size=320 if q == 9 else 160)) for _ in range(60) for q in (2, 4, 9)]
+    made, sink = network(tmp_path, sent)
+    schedule(tmp_path, q2=(3, 100), q4=(3, 300), q9=(3, 600))
+    assert made.run(until_ns=160 * 8 * 100) == "until"
+    served = Counter(marks(sink)[1:])
+    assert served[4] == pytest.approx(3 * served[2], abs=4)
+    assert served[9] == pytest.approx(3 * served[2], abs=4)
+    assert made.run() == "idle"
+    balance(made)
+    assert Counter(marks(sink)) == {2: 60, 4: 60, 9: 60}
+
+
+def test_a_priority_of_the_control_plane_goes_before_the_number(tmp_path: Path) -> None:
+    """A queue without a weight is served before those of its priority that have one; queue 70 keeps priority 7."""
+    schedule(tmp_path, q1=(6, 0), q2=(6, 10), q7=(4, 0))  # before the switch has a port, as in a scenario
+    made, sink = network(tmp_path, [(0, packet(q, q)) for q in (0, 7, 3, 70, 2, 1, 5)])
+    assert made.run() == "idle"
+    assert marks(sink) == [0, 70, 1, 2, 5, 7, 3]
+
+
+@pytest.mark.parametrize("queue", [2, 7, 9])
+@pytest.mark.parametrize("others", [(1,), (1, 30)])
+def test_a_queue_that_is_disabled_waits_until_it_is_enabled(
+    tmp_path: Path, queue: int, others: tuple[int, ...]
+) -> None:
+    """Advanced flow control, which releases it, does not enable it."""
+    sent = [(100, packet(queue, queue)), *((200, packet(q, q)) for q in others), command(9_000, flow(queue, 0))]
+    made, sink = network(tmp_path, sent)
+    schedule(tmp_path, disabled=1 << queue)
+    assert made.run() == "idle"
+    assert (sorted(marks(sink)), balance(made)["queued"]) == ([*others], 1)
+    schedule(tmp_path)
+    assert made.run() == "idle"
+    assert marks(sink)[-1] == queue
 
 
 def test_what_no_queue_is_released_for_stays(tmp_path: Path) -> None:

@@ -718,7 +718,28 @@ static p4_packet **generate_for_port(p4_switch *sw, uint32_t port, p4_tick now, 
     return last;
 }
 
-/* A cell was written: sets the timers anew. Ports that have gone down are due at once if they trigger an application,
+/* Passes on the schedules of the pipe's ports. */
+static void set_schedules(p4_switch *sw)
+{
+    enum { PORTS = 128 };
+    if (!sw->env.schedule)
+        return;
+    for (uint32_t port = 0; port < PORTS; port++) {
+        const object_state_schedule *cell = &schedule_cells(sw)[port];
+        p4_schedule schedule = {.disabled = cell->disabled};
+        int is_set = cell->disabled != 0;
+        for (uint32_t queue = 0; queue < P4_SCHEDULED; queue++) {
+            uint8_t priority = (uint8_t)(cell->priorities[queue / 8] >> 8 * (queue % 8));
+            schedule.priority[queue] = (uint8_t)(priority ? min32(priority - 1u, MAX_PRIORITY) : min32(queue, MAX_PRIORITY));
+            schedule.weight[queue] = (uint16_t)(cell->weights[queue / 4] >> 16 * (queue % 4));
+            is_set |= priority || schedule.weight[queue];
+        }
+        if (sw->env.schedule(sw->env.ctx, sw->pipe * PORTS + port, is_set ? &schedule : NULL))
+            sw->env.set_timer(sw->env.ctx, sw->env.now(sw->env.ctx));
+    }
+}
+
+/* A cell was written: sets schedules and timers anew. Ports that have gone down are due at once if they trigger an application,
  * and are done with otherwise. */
 static void state_changed(p4_switch *sw)
 {
@@ -734,6 +755,7 @@ static void state_changed(p4_switch *sw)
         else
             at->went_down = SEEN_DOWN;
     }
+    set_schedules(sw);
     set_timers(sw);
 }
 

@@ -1,0 +1,99 @@
+"""BfRuntime's tables of the traffic manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from p4switch.architectures.t2na import T2NA
+from p4switch.p4runtime.messages import code_pb2
+from tests.p4switch.architectures.tofino import compiled
+from tests.p4switch.bfrt.conftest import Bench
+from tests.p4switch.bfrt.test_server import refused
+
+PORTS, QUEUES = "tm.port.cfg", "tm.queue.sched_cfg"
+
+
+@pytest.fixture
+def wide(tmp_path: Path) -> Iterator[Bench]:
+    """Yield a bench with a program for T2NA."""
+    bench = Bench(compiled(tmp_path, "t2na", INGRESS="apply {}"), T2NA.fixed_tables)
+    yield bench
+    bench.close()
+
+
+def queue(bench: Bench, group: int, number: int, chip: str = "tf1", **data: Any) -> Any:
+    return bench.client.entry(f"{chip}.{QUEUES}", {"pg_id": group, "pg_queue": number}, **data)
+
+
+def cell(bench: Bench, port: int) -> dict[str, int]:
+    return bench.device.look(lambda state: state.path.members("$schedule", port))
+
+
+def test_a_port_has_the_queues_of_its_place_in_a_group(bench: Bench, wide: Bench) -> None:
+    def found(bench: Bench, chip: str, port: int) -> tuple[Any, ...]:
+        (entry,) = bench.client.read(bench.client.entry(f"{chip}.{PORTS}", {"dev_port": port}))
+        return entry["pg_id"], entry["pg_port_nr"], entry["port_queues_count"], entry["egress_qid_queues"]
+
+    assert found(bench, "tf1", 6) == (1, 2, 8, list(range(16, 24)))
+    assert found(wide, "tf2", 128 + 9) == (1, 1, 16, list(range(16, 32)))
+    missing = bench.client.entry(f"tf1.{PORTS}", {"dev_port": 72})
+    assert refused(bench.client.read, missing)[0][0] == code_pb2.NOT_FOUND
+    port = bench.client.entry(f"tf1.{PORTS}", {"dev_port": 6})
+    assert refused(bench.client.write, "MODIFY", port)[0][0] == code_pb2.UNIMPLEMENTED
+
+
+def test_a_queue_has_its_number_as_priority_until_it_is_scheduled(bench: Bench) -> None:
+    client = bench.client
+    (found,) = client.read(queue(bench, 1, 21))
+    assert (found["max_priority"], found["dwrr_weight"], found["scheduling_enable"]) == ("5", 0, True)
+    assert (found["min_priority"], found["min_rate_enable"], found["max_rate_enable"]) == ("0", False, False)
+    client.write("MODIFY", queue(bench, 1, 21, max_priority="HIGH", dwrr_weight=1023))
+    client.write("MODIFY", queue(bench, 1, 21, scheduling_enable=False))
+    client.write("MODIFY", queue(bench, 1, 20, max_priority="LOW", min_priority="LOW"))
+    (found,) = client.read(queue(bench, 1, 21))
+    assert (found["max_priority"], found["dwrr_weight"], found["scheduling_enable"]) == ("7", 1023, False)
+    assert cell(bench, 6) == {"priorities": 8 << 40 | 1 << 32, "weights": 1023 << 80, "disabled": 1 << 5}
+    assert len(client.read(client.entry(f"tf1.{QUEUES}"))) == 18 * 32
+    client.write("MODIFY", queue(bench, 1, 21, max_priority="5", dwrr_weight=0, scheduling_enable=True))
+    client.write("DELETE", client.entry(f"tf1.{QUEUES}"))
+    assert not any(cell(bench, 6).values())
+
+
+def test_a_queue_of_t2na_stops_at_xoff_only(wide: Bench) -> None:
+    wide.client.write("MODIFY", queue(wide, 2, 127, "tf2", advanced_flow_control="XOFF", dwrr_weight=3))
+    assert cell(wide, 23)["weights"] == 3 << 240
+    assert wide.client.read(queue(wide, 2, 127, "tf2"))[0]["advanced_flow_control"] == "XOFF"
+    credit = queue(wide, 2, 127, "tf2", advanced_flow_control="CREDIT")
+    assert refused(wide.client.write, "MODIFY", credit) == [
+        (code_pb2.UNIMPLEMENTED, f"tf2.{QUEUES}: advanced_flow_control: expected XOFF, as there is no credit mode")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "number", "data", "code", "told"),
+    [
+        (0, 0, {"max_rate_enable": True}, code_pb2.UNIMPLEMENTED, "max_rate_enable: expected False"),
+        (0, 0, {"min_rate_enable": True}, code_pb2.UNIMPLEMENTED, "min_rate_enable: expected False"),
+        (0, 0, {"min_priority": "3"}, code_pb2.UNIMPLEMENTED, "min_priority: expected LOW"),
+        (0, 0, {"dwrr_weight": 1024}, code_pb2.INVALID_ARGUMENT, "dwrr_weight 1024; expected at most 1023"),
+        (0, 0, {"max_priority": "8"}, code_pb2.INVALID_ARGUMENT, "'8'; expected one of LOW, 0, 1"),
+        (18, 0, {}, code_pb2.INVALID_ARGUMENT, "pg_id 18; expected less than 18"),
+        (0, 32, {}, code_pb2.INVALID_ARGUMENT, "pg_queue 32; expected less than 32"),
+    ],
+)
+def test_what_a_queue_does_not_have_is_refused(
+    bench: Bench, group: int, number: int, data: dict[str, Any], code: int, told: str
+) -> None:
+    ((found, message),) = refused(bench.client.write, "MODIFY", queue(bench, group, number, **data))
+    assert found == code
+    assert told in message
+    assert not any(cell(bench, 0).values())
+
+
+def test_group_and_queue_are_both_needed(bench: Bench) -> None:
+    half = bench.client.entry(f"tf1.{QUEUES}", {"pg_id": 1}, dwrr_weight=1)
+    assert "expected pg_id and pg_queue as the key" in refused(bench.client.write, "MODIFY", half)[0][1]
