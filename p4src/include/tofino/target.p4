@@ -88,9 +88,9 @@ void mark_to_drop(inout standard_metadata_t standard_metadata) {
         transition accept;                                              \
     }
 
-// How far a depth is above a limit; 0 if it is not. A chip's conditions compare with constants
-// only, and its compiler would put the difference into the condition if it were not a table's
-// action.
+// How far a number, such as a depth, is above a limit; 0 if it is not. A chip's conditions compare
+// with constants only, and its compiler would put the difference into the condition if it were not
+// a table's action.
 control Excess(in depth_t depth, in depth_t limit, out depth_t excess) {
     action subtract() {
         excess = depth |-| limit;
@@ -156,36 +156,16 @@ control TakeTurn(in bit<16> group_id, in bit<16> group_size, out bit<16> member)
 }
 
 #ifdef LOSS_PPM
-// Random loss of a packet: LOSS_PPM of a million, in parts of 2^20. A chip's condition cannot
-// compare a number with another one, so a table compares it.
+// Random loss of a packet: LOSS_PPM of a million, in parts of 2^20.
 control LossLottery(out bool lost) {
     Random<bit<20>>() draws;
-    bit<20> draw = 0;
-
-    action lose() {
-        lost = true;
-    }
-
-    action keep() {
-        lost = false;
-    }
-
-    @hidden
-    table lottery {
-        key = { draw: range; }
-        actions = { lose; keep; }
-        const default_action = keep();
-        size = 1;
-#if LOSS_PPM > 0
-        const entries = {
-            0 .. (bit<20>)(1048576 * LOSS_PPM / 1000000 - 1): lose();
-        }
-#endif
-    }
+    Excess() excess;
 
     apply {
-        draw = draws.get();
-        lottery.apply();
+        bit<32> draw = (bit<32>)draws.get();
+        bit<32> below;
+        excess.apply((bit<32>)(1048576 * LOSS_PPM / 1000000), draw, below);
+        lost = below != 0;
     }
 }
 #endif
