@@ -20,6 +20,7 @@ from p4switch.errors import UserError
 
 _WORD = 1 << 32
 _MOST = _WORD - 1
+_MOST_EXCESS = _WORD // 2 - 1
 
 # Constants of the form for chips (p4src/include/tofino/rate_control.p4).
 STEPS = 1 << 12  # number of rates from the link's to the lowest
@@ -117,13 +118,13 @@ class RcpParameters(ProgramParameters):
         weight = self.beta * interval_ns / (self.alpha * switch.base_rtt_ns) * switch.cell_bytes
         if weight:
             for prefix, cells in prefixes(round(most_bytes / weight) + 1):
-                queued = Action("add_queue", {"excess_bytes": min(round(weight * cells), _WORD // 2 - 1)})
+                queued = Action("add_queue", {"excess_bytes": min(round(weight * cells), _MOST_EXCESS)})
                 yield TableEntry("queue_excess", {"cells": prefix}, queued)
         for (rate_bps, bdp_bytes), number in classes.items():
             yield from self._rates(number, rate_bps)
             for rises, most_change in ((0, -0.5), (1, 1.0)):
                 share = (1 if rises else -1) * self.alpha / bdp_bytes  # change of R per byte of the excess, relative to R
-                for prefix, excess_bytes in prefixes(round(most_change / share) + 1):
+                for prefix, excess_bytes in prefixes(min(round(most_change / share) + 1, _MOST_EXCESS)):
                     change = share * excess_bytes if prefix.prefix_len else most_change
                     log_change = Action("set_change", {"log_change": self._reduction(change)})
                     sign = {"link_class": Exact(number), "rises": Exact(rises)}
