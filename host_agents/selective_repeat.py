@@ -414,7 +414,9 @@ class SelectiveRepeatReceiver(Receiver):
     Early packets are answered at once, and so is one that fills a gap, because they indicate a
     loss. If losses are not found by them, they wait for an ACK like packets in order, as long as
     one map can name all waiting packets. An early packet that requests an ACK is answered twice:
-    when it arrives, and when it is delivered, for all packets that wait before it.
+    when it arrives, and when it is delivered, for all packets that wait before it. If bytes are
+    counted, the second answer waits until no early packet is left, as Ultra Ethernet's does: each
+    answer also recommends the path of the packet that filled a gap, which is often a slow one.
     """
 
     def __init__(self, transport: Transport) -> None:
@@ -433,6 +435,7 @@ class SelectiveRepeatReceiver(Receiver):
         self._last_waiting = _NONE
         self._answered = 0  # packet that caused the last SACK
         self._ack_bytes = config.ack_every_bytes  # 0: senders request ACKs
+        self._asked = False  # if bytes are counted: an ACK was requested since early packets are held
         # Bytes since the last answer; initially so many that the first packet is answered.
         self._unanswered_bytes = config.ack_every_bytes
 
@@ -455,6 +458,8 @@ class SelectiveRepeatReceiver(Receiver):
             self.deliver(now_ns, payload_bytes, last)
             if self.expected < self._end:
                 asked = self._deliver_early(now_ns)
+                if self._ack_bytes > 0:
+                    asked = self._is_answered_again(asked or ack_request)
                 due = due or asked or self._answers_early
             elif self._end < self.expected:
                 self._end = self.expected
@@ -507,6 +512,14 @@ class SelectiveRepeatReceiver(Receiver):
                 self.part(True)
             self._sack(number, True, frame)
         return missing
+
+    def _is_answered_again(self, asked: bool) -> bool:
+        """Return whether a request is answered again, as no early packet is left; `asked`: this delivery had one."""
+        self._asked = self._asked or asked
+        if not self._asked or self.expected < self._end:
+            return False
+        self._asked = False
+        return True
 
     def _deliver_early(self, now_ns: int) -> bool:
         """Deliver early packets up to the first missing one; return whether one of them requested an ACK."""

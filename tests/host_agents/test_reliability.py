@@ -318,6 +318,26 @@ class TestAcksByBytes:
         assert self.arrive([0, 5, 6, 7, 8], 20) == [(0, 1, False), (8, 1, False)]
         assert self.arrive([0, 5, 5], 20) == [(0, 1, False), (5, 1, False)]
 
+    @pytest.mark.parametrize(
+        ("order", "answers"),
+        [
+            ([0, 3, 5, 1, 2, 7, 4, 6], [(0, 1), (3, 1), (6, 8)]),  # the request is delivered before the last gap
+            ([0, 1, 2, 5, 7, 3, 4, 6], [(0, 1), (3, 4), (6, 8)]),  # it fills a gap itself
+        ],
+    )
+    def test_a_request_is_answered_again_once_no_packet_is_held_early(
+        self, order: list[int], answers: list[tuple[int, int]]
+    ) -> None:
+        a, qa, b, _ = self.opened(ack_every_bytes=20 * PACKET)
+        qa.post(20_000)
+        qa.reaction_point.set_window(3.5 * PACKET)  # packet 3 asks, as it is the last of its window
+        frames, now = send(a, 4)
+        qa.reaction_point.set_window(100.0 * PACKET)
+        frames += send(a, 4, now)[0]
+        for number in order:
+            b.receive(now, frames[number])
+        assert [(psn_of(sack), int.from_bytes(sack[58:61], "big")) for sack in drain(b, now)] == answers
+
     def test_messages_that_wait_are_answered_together(self) -> None:
         a, qa, b, _ = self.opened()
         for _ in range(8):
