@@ -17,7 +17,7 @@ from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).parent
 COMPILED = os.environ.get("P4CC_COMPILE_HOSTS") == "1"
-NEEDED = ("mypy==", "librt==", "pydantic>=")  # of p4cc's own requirements, to compile the hosts
+NEEDED = ("mypy==", "librt==", "pydantic>=")  # requirements of p4cc that compile the hosts
 
 
 class BuildWithHosts(build_py):

@@ -60,7 +60,7 @@ class CollectiveConfig:
     Raises ParameterError for a value that is out of its range or unknown.
     """
 
-    memory_cycles: int = 180  # from a read's arrival until its answer is ready
+    memory_cycles: int = 180  # time from a read's arrival until its answer is ready
     response_order: str = FIFO  # choice among waiting responses
     arbiter: str = LEAST_RECENT  # choice among queues (thesis, 6.2.5)
     injection_queues: str = SEPARATE  # whether reads and writes have separate queues

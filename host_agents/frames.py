@@ -41,7 +41,7 @@ class Frames:
         # negative if there are none.
         self.short_bytes: int = lengths.least_bytes - lengths.header_bytes or _NO_SHORT
         self._block_bytes: int = lengths.block_bytes
-        self._ecn = ecn  # of data packets
+        self._ecn = ecn  # ECN bits of data packets
         self.peer_address = peer_address
         self.partition_key = partition_key
         self._mac_prefix = mac_prefix
@@ -60,7 +60,7 @@ class Frames:
         self._templates_in_class: dict[int, dict[bytes, bytes]] | None = None
         self._cnp = b""
         self._counter_templates: dict[int, bytes] | None = None  # by opcode
-        self._block_templates: dict[int, bytes] | None = None  # of answers, by number of blocks
+        self._block_templates: dict[int, bytes] | None = None  # templates of answers by number of blocks
 
     def data_wire_bytes(self, payload_bytes: int) -> int:
         """Return the size on the wire of a data packet as it leaves."""

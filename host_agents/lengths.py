@@ -17,7 +17,7 @@ from typing import Final
 class Lengths:
     """Lengths of data and answers, without INT shims."""
 
-    header_bytes: int  # of data packets beyond the payload
+    header_bytes: int  # bytes of a data packet besides its payload
     align_bytes: int  # payload is padded to a multiple of it
     least_bytes: int  # shortest data packet
     ack_bytes: int  # answer without information on early packets
@@ -39,13 +39,13 @@ class Lengths:
         return max(self.least_bytes, self.header_bytes + payload_bytes + -payload_bytes % self.align_bytes)
 
 
-INT_SHIM_BYTES: Final = 2  # without records, behind the BTH of data
-INT_RECORD_BYTES: Final = 8  # what each switch adds to it
+INT_SHIM_BYTES: Final = 2  # size without records, behind the BTH of data
+INT_RECORD_BYTES: Final = 8  # bytes that each switch adds
 ROCE: Final = Lengths(58, 4, 58, 62)
 # 14 bytes of Ethernet, 20 of IPv4, 32 of TCP with time stamps (RFC 9293, 7323), and 4 + 8 for each
 # SACK block (RFC 2018), with room for three.
 TCP: Final = Lengths(66, 1, 66, 66, 8)
-SACK_OPTION_BYTES: Final = 4  # with padding
+SACK_OPTION_BYTES: Final = 4  # size with padding
 MOST_BLOCKS: Final = 3
 # 14 bytes of Ethernet, 20 of IPv4, 8 of UDP; Ethernet's shortest frame without FCS; 20 bytes of answer.
 UDP: Final = Lengths(42, 1, 60, 62)

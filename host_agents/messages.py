@@ -21,7 +21,7 @@ class QpStats:
         self.bytes_delivered = 0  # in order, each byte once
         self.acks_sent = 0
         self.marked_received = 0  # with ECN CE
-        self.links_crossed = 0  # by all arrived packets, computed from their TTL, including hosts' links
+        self.links_crossed = 0  # links that all arrived packets crossed, hosts' links included, by their TTL
         # sender
         self.packets_retransmitted = 0
         self.bytes_posted = 0
@@ -38,7 +38,7 @@ class QpStats:
         self.naks_sent = 0
         self.nacks_sent = 0
         self.cnps_sent = 0
-        self.max_latency_ns = -1  # of arrived packets since their sending; -1: not measured
+        self.max_latency_ns = -1  # largest time from a packet's sending to its arrival; -1: not measured
         self.pulls_held = 0  # times that credit was held back because earlier packets did not arrive
 
     def counts(self) -> dict[str, int]:

@@ -78,7 +78,7 @@ BUILD_CPU_S = 900  # limit of each compiling process in CPU time, since a busy m
 BUILD_WALL_S = 4 * 3600  # limit for a process that uses no CPU time
 _DIGESTS = "sha256"
 _FULL = os.strerror(errno.ENOSPC)
-_MADE_FOR = "made-for"  # of the compiled hosts in a wheel
+_MADE_FOR = "made-for"  # file that names what the compiled hosts in a wheel were built for
 
 _COMPILE = SOURCES / "compile_hosts.py"
 _SHIPPED = SOURCES / "_compiled"  # compiled hosts of a wheel

@@ -196,7 +196,7 @@ class Nic(Port):
         """
         if self.collectives is not None:
             raise HostError(f"{self.config.address} has an engine for collectives already")
-        slack_cycles = self.config.line_rate_bps / 128e9  # up to a ns, because frames leave at whole ns
+        slack_cycles = self.config.line_rate_bps / 128e9  # frames leave at whole ns, so they may be late by up to 1 ns
         engine = Engine(
             config,
             self.address,

@@ -156,7 +156,7 @@ class Group:
     def __init__(self, point: ReactionPoint, host: Host, port: Port, shared: bool) -> None:
         traffic = SenderTraffic()
         self.point = point
-        self.shared = shared  # by all queue pairs to a destination; it then outlives them
+        self.shared = shared  # True if all queue pairs to a destination share it; it then outlives them
         self.limiter: RateLimiter | None = None  # the limiter of all, if they also share the rate
         self.traffic = traffic
         self.outlet = SenderOutlet(host, traffic, port)

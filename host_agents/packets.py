@@ -101,7 +101,7 @@ class Place:
         if self._short and end >= 8:
             word: i64 = read_i64_be(frame, end - 8)
             value: i64 = (word >> self._shift) & self._mask
-            if value >= 0:  # else the top bit of 64 looks like a sign
+            if value >= 0:  # otherwise the top bit of 64 looks like a sign
                 return value
         return int.from_bytes(frame[offset + self.byte : end], "big") >> self.shift & self.mask
 

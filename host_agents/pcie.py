@@ -18,7 +18,7 @@ class Pcie:
         self._slow_from_bytes = float(config.slow_from_bytes)
         self._almost_full_bytes = config.almost_full * self._most_bytes
         self._least_pull_rate = config.least_pull_rate
-        self._waiting_bytes = 0.0  # at this time:
+        self._waiting_bytes = 0.0  # bytes that waited at `_at_ns`
         self._at_ns = 0
 
     def take(self, now_ns: int, frame_bytes: int) -> bool:

@@ -76,7 +76,7 @@ class QueuePair(Connection):
         self._posted = 0
         self._scheduled: Fifo[Message] = Fifo()  # messages that start later
         self._entropy = -1  # entropy of data while there is no sending half; -1: not yet determined
-        self._outlet: ReceiverOutlet | None = None  # of the notification point, if it sends anything
+        self._outlet: ReceiverOutlet | None = None  # outlet of the notification point, if it sends anything
         self._start_timer: Timer | None = None  # a receiving end needs no timer
         if sending.shared is not None:
             self._make_sender()  # the shared reaction point may send through it

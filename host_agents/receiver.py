@@ -27,7 +27,7 @@ class Receiver(TimerOwner):
         self.expected = 0  # every packet before it has been delivered
         self.messages = 0  # number of delivered messages, the MSN of ACKs
         self._message_bytes = 0
-        self._between = True  # between two messages
+        self._between = True  # True between two messages
         self._frames = transport.frames
         self._port = transport.port
         self._listener = point if point.listens else None  # receiver of message events

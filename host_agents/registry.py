@@ -75,7 +75,7 @@ class ProtocolInfo:
     packets_of: str = ""  # owner of the packets, and name of their P4 include; "": this protocol
     scope: str = SCOPE_QP
     scopes: tuple[str, ...] = CC_SCOPES
-    reliabilities: tuple[str, ...] = RELIABILITIES  # those that it supports
+    reliabilities: tuple[str, ...] = RELIABILITIES  # reliabilities that it supports
     # True: it requests each lost packet by itself, so go-back-N would waste the data after it.
     selective: bool = False
     # True: information on a flow's path has to be valid for its next packets, so no load balancer
@@ -97,7 +97,7 @@ class ProtocolInfo:
     # For a transport other than the NIC's: function of the parameters and the NIC's configuration
     # that returns the configuration of its queue pairs.
     nic: Callable[[Any, NicConfig], NicConfig] | None = None
-    lengths: Lengths = ROCE  # of its data and their answers
+    lengths: Lengths = ROCE  # lengths of its data and their answers
     ecn_capable: bool = True  # switches may mark its data; otherwise they drop it if there is no room
     # Classes of data besides the NIC's, with lower precedence; PFC pauses them, too.
     priorities: Callable[[Any, Mapping[str, Any]], tuple[int, ...]] = _none_besides

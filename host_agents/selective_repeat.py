@@ -86,7 +86,7 @@ class SelectiveRepeatSender(Sender):
         # Least RTT of packets that were sent once; initially the network's base RTT.
         self._least_rtt_ns = transport.config.base_rtt_ns
         self._rtt_measured = False
-        self._early_bits = ring(0)  # whether each has been acknowledged before an earlier one; maps mostly repeat it
+        self._early_bits = ring(0)  # packets acknowledged before an earlier one; maps mostly repeat them
 
     def has_data(self) -> bool:
         if self._window_packets > 0 and self.fresh - self.unacked >= self._window_packets:
@@ -129,7 +129,7 @@ class SelectiveRepeatSender(Sender):
         """Record packet `number` as the next one that is sent."""
         sends = self._sends
         while sends.size > 0 and sends.rows[sends.oldest() + _NUMBER] < self.unacked:
-            sends.drop()  # only to keep the used memory small
+            sends.drop()  # this keeps the used memory small
         if sends.size >= self._most_sends:
             self._drop_stale()
         at = sends.push()
@@ -430,7 +430,7 @@ class SelectiveRepeatReceiver(Receiver):
         # payload bytes.
         self._early = vec[i64]([0] * 64)
         self._early_mask = 63
-        self._early_bits = ring(0)  # whether each has arrived
+        self._early_bits = ring(0)  # for each packet, whether it has arrived
         self._first_waiting = NEVER  # first of the early packets that no SACK has named
         self._last_waiting = _NONE
         self._answered = 0  # packet that caused the last SACK

@@ -64,7 +64,7 @@ class Sender(Member):
         self.stats = transport.connection.stats
         self.balanced = load_balancer.balances
         self.load_balancer = load_balancer
-        self.entropy = FIRST_ENTROPY  # of the last data packet
+        self.entropy = FIRST_ENTROPY  # entropy of the last data packet
         if not self.balanced:
             self.entropy = self.load_balancer.next_entropy(limiter.port.now_ns)
         self.unacked = 0  # every packet before it is acknowledged
@@ -107,9 +107,9 @@ class Sender(Member):
         self._middle = b""  # template of full packets in the middle of a message; made for the first message
         self._full_wire_bytes = frames.data_wire_bytes(config.mtu_bytes)
         self._mask = _FEWEST - 1
-        self._entries = vec[i64]([0] * (_FEWEST * ENTRY))  # by number, of unacknowledged packets
-        self.messages: Fifo[Message] = Fifo()  # not completely acknowledged
-        self._unsent: Fifo[Message] = Fifo()  # not completely sent
+        self._entries = vec[i64]([0] * (_FEWEST * ENTRY))  # entries of unacknowledged packets, by number
+        self.messages: Fifo[Message] = Fifo()  # messages that are not completely acknowledged
+        self._unsent: Fifo[Message] = Fifo()  # messages that are not completely sent
         self.frames = frames
         self.qpn = transport.connection.qpn
         self.timer = Timer(limiter.port.timers, self)
@@ -434,7 +434,7 @@ class Sender(Member):
         headers = self._middle if state & ENDS == 0 else self._template_of_end(state)
         if self._own_headers:
             headers = self._make_headers(now_ns, number, headers)
-            state = entries[at + STATE]  # with its current length
+            state = entries[at + STATE]  # this state has its current length
         wire_bytes: int = state >> WIRE_SHIFT
         stats = self.stats
         traffic = self.traffic

@@ -31,7 +31,7 @@ class Sending:
         shared: Group | None,
     ) -> None:
         self.path = path
-        self.config = config  # of the NIC, adapted to these queue pairs
+        self.config = config  # configuration of the NIC, adapted to these queue pairs
         self.protocol = protocol
         self.load_balancing = load_balancing
         self.data_priority = data_priority

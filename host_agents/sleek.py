@@ -103,7 +103,7 @@ class Sleek(TimerOwner):
         """Resend missing packets that left before the packet of this order; as simulated: all missing packets."""
         sender = self._sender
         if self._resends_newer:
-            order = sender.traffic.sent_packets  # beyond the order of each packet sent so far
+            order = sender.traffic.sent_packets  # this is beyond the order of each packet sent so far
         packets = max(1, int(self._window_bytes() / self._packet_bytes))
         end = min(self._until, sender.unacked + packets)
         number = max(self._resent_to, sender.unacked)

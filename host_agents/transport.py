@@ -26,4 +26,4 @@ class Transport:
         self.frames = frames
         self.notification_point = notification_point
         self.config = config
-        self.first_psn = first_psn  # of the first packet, in each direction
+        self.first_psn = first_psn  # PSN of the first packet, in each direction

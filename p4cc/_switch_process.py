@@ -33,8 +33,8 @@ _TAG = struct.Struct("=I12xHH")  # fields of tpacket_auxdata: status, tag and it
 _VLAN_VALID = 1 << 4  # TP_STATUS_VLAN_VALID
 _TURN_S = 0.005
 _TOLD_S = 10.0  # time after a packet leaves until its trace is written
-_SILENT_S = 2.0  # the same if no packet left: the switch writes once a second, and `_FIRST_S` has passed already
-_MTU_BYTES = 9216  # also for jumbo frames
+_SILENT_S = 2.0  # the same time if no packet left: the switch writes once a second, and `_FIRST_S` has passed already
+_MTU_BYTES = 9216  # the largest jumbo frame
 
 _TRACE = "trace.jsonl"
 
@@ -53,7 +53,7 @@ class SwitchOnWires:
     def __init__(self, kind: str, device_id: int, ports: Sequence[int]) -> None:
         if os.geteuid() or shutil.which("ip") is None:
             raise MissingError(f"a switch of kind {kind!r} needs root, and iproute2")
-        self.thrift_port: int | None = None  # of BMv2
+        self.thrift_port: int | None = None  # Thrift port of BMv2
         self._sockets: dict[int, socket.socket] = {}
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="p4cc-")))

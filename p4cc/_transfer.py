@@ -29,7 +29,7 @@ from host_agents.errors import HostError
 from p4switch import extensions
 from p4switch.errors import UserError, suggest
 
-_LEAD_S = 0.2  # between the start message and time 0
+_LEAD_S = 0.2  # time between the start message and time 0
 _LATEST_NS = 1 << 60
 
 

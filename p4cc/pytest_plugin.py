@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["p4_switch"]
 
 _KINDS = ("builtin", "process", "bmv2")
-_OUTPUT = "p4_coverage"  # of a worker of pytest-xdist
+_OUTPUT = "p4_coverage"  # key of the coverage in a pytest-xdist worker's output
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

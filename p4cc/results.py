@@ -152,7 +152,7 @@ class Results(Sequence[Result]):
         self._temporary = temporary  # removed with the last object that refers to it
         for run in self._runs:
             run._temporary = temporary
-        self._selected = False  # from others in the same folder
+        self._selected = False  # True if these are a selection of other results
         self.folder = folder
 
     def __len__(self) -> int:

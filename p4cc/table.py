@@ -16,7 +16,7 @@ from p4switch.p4runtime.messages import Message, p4runtime_pb2
 __all__ = ["Table"]
 
 _MAC = re.compile(r"(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}")
-_EXACT, _LPM, _TERNARY, _RANGE, _OPTIONAL = 2, 3, 4, 5, 6  # of P4Info's MatchField.MatchType
+_EXACT, _LPM, _TERNARY, _RANGE, _OPTIONAL = 2, 3, 4, 5, 6  # values of P4Info's MatchField.MatchType
 
 
 class Table:

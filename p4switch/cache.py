@@ -29,7 +29,7 @@ def root() -> Path:
 
 
 def digest(*parts: str | bytes) -> str:
-    """Return a name for the sequence `parts`, which also depends on the boundaries between them."""
+    """Return a name for the sequence `parts`; moving a boundary between two parts changes it."""
     state = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part

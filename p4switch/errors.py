@@ -26,7 +26,7 @@ class UserError(Exception):
 
 
 class Doubt(UserWarning):
-    """Input that is valid but probably not intended; one line tells how it was treated.
+    """Warning about input that is valid but probably not intended; one line says how it is treated.
 
     The command line prints it behind `warning: `, once.
     """
@@ -68,7 +68,7 @@ def raised_at(error: BaseException) -> str:
 
 
 def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
-    """Return the known name that a name is a misspelling of: it differs in case, in its unit, or in few letters.
+    """Return the known name of which a name is a misspelling: it differs in case, in its unit, or in a few letters.
 
     `alike` is the required similarity (difflib); among many known names, one is similar by chance.
     """

@@ -4,8 +4,9 @@ A reference names such a file, and the object in it if it defines several: `./ai
 `./aimd.py:aimd+x` with a mechanism. A file may import modules in its own folder.
 
 A file is code, so it is loaded only if the user has named it: on the command line, in Python, or in a scenario or sweep
-that is run. The cache keeps a note of each such file with its path and content. A result folder also names files, and
-may come from someone else; so of these files only those with a note are loaded.
+that is run. The cache keeps a note of each such file with its path and content. A result folder
+also names files. It may come from someone else, so only those of its files are loaded that have a
+note.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from p4switch.regular_file import read_regular
 _REFERENCE = re.compile(r"(?P<file>.+?\.py)(?::(?P<name>[^:+]+))?(?P<added>\+.+)?")
 _loaded: dict[Path, str] = {}  # digest of the text
 _MOST_BYTES = 16 << 20
-_NOTES = "extensions"  # in the cache: one for each path and content that the user has named
+_NOTES = "extensions"  # kind of the cache's notes, one for each path and content that the user has named
 
 
 class Reference(NamedTuple):

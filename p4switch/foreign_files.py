@@ -16,13 +16,13 @@ from typing import BinaryIO
 from p4switch.errors import UserError
 
 _MAX_BYTES = 1 << 30
-_MOST_DIGITS = 20  # of a whole number: 2^64 has as many
-_MOST_CHARACTERS = 28  # of a number with a point: as many digits are exact
+_MOST_DIGITS = 20  # digits of a whole number; 2^64 has 20
+_MOST_CHARACTERS = 28  # characters of a number with a point, which is then still exact
 _MOST_EXPONENT = 30
 _MOST_WHOLE = 1 << 64
 _WHOLE = re.compile(r"-?[0-9]+")
 _REAL = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]{1,3}))?")
-_SHOWN = 40  # characters of a word that is none
+_SHOWN = 40  # characters that errors show of a word that is no number
 
 
 @contextmanager

@@ -23,13 +23,13 @@ FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-ffp-contract=off", "-fno-semantic-inter
 # These use less optimization, because compilers take twice as long for -O2 with these checks.
 SANITIZE = ("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 _FULL = os.strerror(errno.ENOSPC)
-_OUT_OF_TIME = str(signal.strsignal(signal.SIGXCPU))  # as a compiler tells of a process that it has started
-_CPU_S = 300  # of a compiler, however busy the machine is
+_OUT_OF_TIME = str(signal.strsignal(signal.SIGXCPU))  # a compiler's text for a process that ran out of time
+_CPU_S = 300  # limit of a compiler's CPU time, which does not depend on other work on the machine
 _WALL_S = 3600
 
 
 class BuildError(UserError):
-    """Absence of a C compiler, or its refusal of the sources."""
+    """The C compiler is missing or fails."""
 
 
 @functools.cache
@@ -88,7 +88,8 @@ def build(
     key = cache.digest(*compiler(), compiler_version(), " ".join((*FLAGS, *kind, *flags)), *contents)
 
     def produce(target: Path) -> None:
-        # Made elsewhere: of a cache that is full, linkers say nothing that is of use.
+        # The file is made elsewhere, because linkers do not report a full disk in the cache
+        # clearly.
         with tempfile.TemporaryDirectory(prefix="p4cc-") as beside:
             built = Path(beside) / target.name
             _run([*compiler(), *options, *map(str, sources), "-o", str(built), "-lm"], name)

@@ -34,14 +34,14 @@ if how == "-m":
 else:
     exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
 """
-_LOOK_S = 0.5  # how often a wait looks at its clock
+_LOOK_S = 0.5  # interval at which a wait reads its clock
 
 
 class SignalsWait:
     """Deferral of the handlers of signals that end a command.
 
-    They are not called before `come()` or the end of the block, so that no work is left half done. Python calls them in
-    the main thread only, so in other threads this has no effect.
+    They are not called before `come()` or the end of the block, so that work is not interrupted
+    halfway. Python calls them in the main thread only, so in other threads this has no effect.
     """
 
     def __init__(self) -> None:
@@ -148,11 +148,11 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command without input and keep its output.
 
-    `folder` and `environment`: instead of this process's.
+    `folder` and `environment` replace those of this process.
 
-    It has a process group of its own, which is ended with the wait: after a signal or after `timeout_s` (see
-    `AwakeClock`), none of its processes is left. SIGXCPU ends it, and each process that it starts, after `cpu_s` of CPU
-    time. Raises OSError, subprocess.TimeoutExpired.
+    The command has a process group of its own. After a signal, or after `timeout_s` (see
+    `AwakeClock`), all processes of the group are ended. SIGXCPU ends it, and each process that it
+    starts, after `cpu_s` of CPU time. Raises OSError, subprocess.TimeoutExpired.
     """
     if cpu_s is not None:
         command = _limited(command, cpu_s)

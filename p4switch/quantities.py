@@ -22,18 +22,18 @@ _BITS_A_SECOND = {
 _SECONDS = {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "µs": Fraction(1, 10**6), "ms": Fraction(1, 1000)}
 _NANOSECONDS = {unit: factor * 10**9 for unit, factor in {**_SECONDS, "s": Fraction(1)}.items()}
 _BYTES = {f"{prefix}B": factor for prefix, factor in _PREFIXES.items()}
-# By the last word of a key's name: what its numbers are in, and an example.
+# Unit and an example, by the last word of a key's name.
 _UNITS: dict[str, tuple[Mapping[str, int | Fraction], str]] = {
     "bps": (_BITS_A_SECOND, "100 Gb/s"),
     "ns": (_NANOSECONDS, "1 us"),
     "bytes": (_BYTES, "64 KiB"),
 }
 _QUANTITY = re.compile(r"([+-]?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-zµ\u03bc/]+)")
-_MOST_CHARACTERS = 40  # of a number
+_MOST_CHARACTERS = 40  # largest length of a number
 _MOST_EXPONENT = 30
 _LIMIT = 2**63
-_WRONG = object()  # in the place of a value that is left out
-SLOWEST_BPS = 1_000_000  # a link's rate below is hardly meant
+_WRONG = object()  # marks a value that is left out
+SLOWEST_BPS = 1_000_000  # a link's rate below this is probably a mistake
 
 
 def with_numbers(tables: Mapping[str, Any], mistakes: Mistakes | None = None) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def quantity(name: str, text: str, unit: str) -> int:
     Parameters
     ----------
     name
-        Whose value it is, for the message.
+        Name of the key, for the message.
     unit
         "ns", "bps" or "bytes".
 

@@ -1,4 +1,4 @@
-"""Registries of objects by name, each filled where the objects are defined.
+"""Registries of objects by name; the files that define objects register them.
 
 An object is defined in a file of p4cc, in a file of the user (`p4switch.extensions`), or in an installed package. A
 package declares it by an entry point: the group is the registry's, the name that of the object, and the value the
@@ -46,7 +46,7 @@ class Registry(Generic[Thing]):
         self._group, self._package, self._base = group, package, base
         self._things: dict[str, Thing] = {}
         self._origins: dict[str, str] = {}  # file, or "__main__", of those that do not come with p4cc
-        self._complete = False  # whether all of the package is imported
+        self._complete = False  # True if all of the package is imported
         _REGISTRIES.append(self)
 
     def add(self, name: str, thing: Thing, stacklevel: int = 1) -> None:
@@ -58,7 +58,7 @@ class Registry(Generic[Thing]):
         """
         origin = self._origin_of(sys._getframe(stacklevel).f_globals)
         if origin:
-            self._import_package()  # else a name that p4cc has is found taken only when somebody asks for it
+            self._import_package()  # otherwise a name of p4cc's own would only be found taken at its first use
         before = self._origins.get(name)
         if name in self._things and origin != before:
             places = " and ".join(sorted(place or "p4cc itself" for place in (before, origin)))

@@ -27,9 +27,9 @@ def await_listener(port: int, patience_s: float, in_vain: Callable[[], bool] = l
     port
         Its number.
     patience_s
-        How long it may take; a machine that sleeps takes no time.
+        Time limit, which does not count while the machine sleeps.
     in_vain
-        Whether nothing will ever listen there.
+        Function that returns whether waiting is useless, because nothing will ever listen there.
 
     Returns
     -------

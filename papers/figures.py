@@ -49,17 +49,17 @@ class PapersFigure(Table):
 
     caption: str  # title of the picture
     claims: list[str]
-    table: str  # of `measured/`
+    table: str  # table of `measured/`
     where: dict[str, list[Any]] = {}  # values of columns in the rows that are drawn
     group: str = ""  # column of the places on the horizontal axis
-    group_title: str = ""  # what the groups are, where their names do not say it
+    group_title: str = ""  # title of the groups, if their names do not explain them
     series: str = ""  # column of the colours
     # Columns of the values. Without `group` each is a group of its own.
     values: list[str]
     names: dict[str, str] = {}  # names of groups and series that are other than in the table
     # Series by whose mean of the same group, and of the same seed where rows have one, the others are divided.
     over: str = ""
-    label: str  # of the vertical axis
+    label: str  # label of the vertical axis
     logarithmic: bool = False
     paper_name: str = "paper"
     paper: list[PapersNumber] = []  # the paper's numbers

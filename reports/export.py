@@ -16,7 +16,7 @@ from reports.groups import compare
 from reports.plots import STYLE, for_paper
 
 _COLUMN_IN = 6.0  # figures that p4cc draws wider than this take the page's width
-_DPI = 600  # of PNGs, and of rasterized parts of other formats
+_DPI = 600  # resolution of PNGs, and of rasterized parts of other formats
 _NO_DATE = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
 
 

@@ -29,7 +29,7 @@ from reports.plots import svg
 from reports.quantities import AllDone, At, OfFlows, Quantity, worst_queue
 from reports.replay import shell, small_data
 
-_NAMED_QUEUES = 3  # of each variant
+_NAMED_QUEUES = 3  # number of queues shown of each variant
 _MOST_REPLAYS = 12
 
 

@@ -32,7 +32,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 DASHES = ("-", "--", ":", "-.")  # each for seven variants
 MARKERS = ("o", "^", "s", "D")
 PAPER: dict[str, Any] = {"color": "black", "mfc": "none", "ms": 5, "ls": "none"}  # style of papers' numbers
-MAX_POINTS = 1500  # of a line; more are not visible, but an SVG would contain each of them
+MAX_POINTS = 1500  # limit of a line's points; more are not visible, but an SVG would contain each of them
 STYLE = Path(__file__).with_name("report.mplstyle")
 
 _styles: ContextVar[tuple[Path, ...]] = ContextVar("_styles", default=(STYLE,))

@@ -232,7 +232,7 @@ def run_suite(
     path = os.pathsep.join((str(environment / "bin"), os.environ["PATH"]))
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(search), "PATH": path}
     if suite.chip.arch == "v1model":
-        variables["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"  # for P4Runtime's published messages
+        variables["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"  # P4Runtime's published messages need it
     with tempfile.TemporaryDirectory(prefix="p4cc-ptf-") as scratch, namespace(sorted(set(pairs.values()))) as network:
         enter = ["ip", "netns", "exec", network]
         with switch_log.open("wb") as output:
@@ -312,7 +312,7 @@ def main(
         suites = [s for s in find_suites(checkout) if not only or any(text in s.name for text in only)]
         if os.geteuid():
             raise UserError("network namespaces need root")
-        signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # so that namespaces are taken down
+        signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # namespaces are then removed
         logs = logs.resolve()
         logs.mkdir(parents=True, exist_ok=True)
         environment = environment.resolve()

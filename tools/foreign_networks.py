@@ -27,9 +27,9 @@ import click
 from harness.worlds.native_hosts import use_native_hosts
 from p4switch.errors import Doubt, UserError
 
-_STOP_NS = 4_000_000_000  # when HPCC's simulator ends
+_STOP_NS = 4_000_000_000  # end of HPCC's simulations
 _PACKETS_STOP_NS = 3_010_000_000  # end of its predecessor, whose flow lists count packets
-_PACKET_BYTES = 1000  # of that simulator
+_PACKET_BYTES = 1000  # packet size of that simulator
 # Nothing is recorded over time, because it would take most of the memory.
 _RECORD = {"queue_interval_ns": 0, "rate_interval_ns": 0}
 _LOSSY = {"switch": {"buffer_bytes": "none"}}  # htsim has no PFC, and limits each queue instead of a buffer

@@ -293,7 +293,7 @@ def main(checkouts: tuple[Path, ...], only: str, environment: Path, logs: Path |
 
 
 def _report(suites: Sequence[Suite], targets: Sequence[str], programs: Path, logs: Path) -> bool:
-    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # so that namespaces are taken down
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # namespaces are then removed
     console = Console()
     table = Table("suite", *targets, "s", "failed on p4cc")
     good = True

@@ -32,7 +32,7 @@ from p4switch.errors import UserError
 from p4switch.stf import Options, run_tests
 from p4switch.testgen import generate, write
 
-_KILLED_AFTER_S = 10  # after its time limit
+_KILLED_AFTER_S = 10  # time from the time limit until the process is killed
 _OWN_COUNT = re.compile(r"^# Current node coverage: ([0-9.]+)", re.MULTILINE)
 
 Place = tuple[str, int, int]

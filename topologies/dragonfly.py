@@ -31,7 +31,7 @@ class Dragonfly(TopologyParameters):
     switches_per_group: Annotated[int, Field(ge=1, le=250)] = 4  # fully connected switches of a group: a
     hosts_per_switch: Annotated[int, Field(ge=1, le=250)] = 2  # number of hosts of a switch: p
     global_links: Annotated[int, Field(ge=1, le=250)] = 2  # links of each switch to other groups: h
-    fabric_rate_bps: Rate = 100_000_000_000  # of each link between two switches
+    fabric_rate_bps: Rate = 100_000_000_000  # rate of each link between two switches
     global_delay_ns: Delay | None = None  # delay of links between groups; none: that of all others
     # `shortest`: regardless of groups on the path; `minimal`: over one link between groups;
     # `valiant`: through a random third group; `ugal`: minimal or through a third group, by the

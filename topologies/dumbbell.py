@@ -15,7 +15,7 @@ class Dumbbell(TopologyParameters):
     """`pairs` hosts on each side; left ones are 10.0.0.x, right ones 10.0.1.x."""
 
     pairs: Annotated[int, Field(ge=1, le=250)] = 2  # hosts on each side
-    bottleneck_rate_bps: Rate = 100_000_000_000  # of the link between the two switches
+    bottleneck_rate_bps: Rate = 100_000_000_000  # rate of the link between the two switches
 
     def build(self) -> Topology:
         """Return the network of these parameters."""

@@ -60,7 +60,7 @@ class NodeEntry(Table):
     name: str
     kind: Literal["host", "switch"] | None = None
     tier: Annotated[int, Field(ge=0, le=100)] | None = None
-    group: Annotated[int, Field(ge=0, le=65535)] | None = None  # of switches, for `topology.routing`
+    group: Annotated[int, Field(ge=0, le=65535)] | None = None  # group of a switch, for `topology.routing`
 
 
 @dataclass(frozen=True)

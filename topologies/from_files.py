@@ -22,7 +22,7 @@ from topologies.nic_switches import ON_BOARD_DELAY_NS, nic_switch_name
 from topologies.registry import TopologyParameters
 
 MOST_NODES = 1 << 18
-_FIRST_HOST, _MOST_HOSTS = 2, 250  # per 24-bit prefix of an address
+_FIRST_HOST, _MOST_HOSTS = 2, 250  # first number and largest number of hosts of a 24-bit prefix
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")  # also valid as the name of a file and of a Linux interface
 
 

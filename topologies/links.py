@@ -44,7 +44,7 @@ class LinkRule(Table):
     # The tiers of the two ends: `"hosts"`, or a tier of switches, from 0 next to the hosts.
     tiers: tuple[Tier, Tier] | None = Field(default=None, strict=False)
     parallel: Annotated[int, Field(ge=0)] | None = None  # number among several links between two nodes
-    rate_bps: Rate | None = None  # of each direction
+    rate_bps: Rate | None = None  # rate of each direction
     delay_ns: Delay | None = None  # propagation, one way
     loss: Loss | None = None  # share of the frames of each direction that are lost at random
     # Charged for a frame beyond its own bytes, instead of the value of `framing`.

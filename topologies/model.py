@@ -99,7 +99,7 @@ class Topology:
     servers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     route_groups: Mapping[str, int] = field(default_factory=dict)
     routing: Routing = "shortest"
-    framing_bytes: int = 0  # of links without a value of their own
+    framing_bytes: int = 0  # framing of links without a value of their own
 
     @property
     def detours(self) -> bool:
@@ -186,7 +186,7 @@ def _renumbered(topology: Topology, numbers: frozenset[tuple[str, tuple[int, ...
     return topology if links == topology.links else replace(topology, links=links)
 
 
-MAX_LINKS = 1_000_000  # of a network; a fat-tree of k = 64 has 196,608
+MAX_LINKS = 1_000_000  # limit of a network's links; a fat-tree of k = 64 has 196,608
 
 
 class Builder:

@@ -29,7 +29,7 @@ class Torus(TopologyParameters):
     # one link.
     sizes: Annotated[list[Annotated[int, Field(ge=1, le=1024)]], Field(min_length=1, max_length=6)] = [4, 4]
     hosts_per_switch: Annotated[int, Field(ge=1, le=250)] = 1  # number of hosts on each switch
-    fabric_rate_bps: Rate = 100_000_000_000  # of each link between two switches
+    fabric_rate_bps: Rate = 100_000_000_000  # rate of each link between two switches
 
     @field_validator("sizes")
     @classmethod

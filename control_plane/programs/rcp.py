@@ -123,7 +123,7 @@ class RcpParameters(ProgramParameters):
         for (rate_bps, bdp_bytes), number in classes.items():
             yield from self._rates(number, rate_bps)
             for rises, most_change in ((0, -0.5), (1, 1.0)):
-                share = (1 if rises else -1) * self.alpha / bdp_bytes  # change of R per byte of the excess, relative to R
+                share = (1 if rises else -1) * self.alpha / bdp_bytes  # relative change of R per byte of the excess
                 for prefix, excess_bytes in prefixes(min(round(most_change / share) + 1, _MOST_EXCESS)):
                     change = share * excess_bytes if prefix.prefix_len else most_change
                     log_change = Action("set_change", {"log_change": self._reduction(change)})

@@ -34,8 +34,8 @@ PROBE = Packet(
 @dataclass(frozen=True)
 class QuellParameters:
     target_ns: float = field(default=2_000.0, metadata=POSITIVE)  # queueing delay
-    most_cut: float = field(default=0.5, metadata=SHARE)  # of the rate, by one answer
-    increase_bps: float = 500e6  # by an answer below the target
+    most_cut: float = field(default=0.5, metadata=SHARE)  # largest share of the rate that one answer takes away
+    increase_bps: float = 500e6  # increase by an answer below the target
     min_rate_bps: float = field(default=100e6, metadata=POSITIVE)
 
 
@@ -43,7 +43,7 @@ class Quell(ReactionPoint):
     def __init__(self, parameters: QuellParameters, path: Path) -> None:
         super().__init__(path)
         self.parameters = parameters
-        self.delay_ns = 0.0  # what the last answer said
+        self.delay_ns = 0.0  # delay in the last answer
         self._mark = 0  # a packet sent from here on being acknowledged, an RTT is over
 
     def on_start(self, now_ns: int) -> None:

@@ -16,7 +16,7 @@ from p4cc.programs import (
 
 @register("step")
 class Step(ProgramParameters):
-    threshold_bytes: int = 40_000  # of the queue from which on packets are marked
+    threshold_bytes: int = 40_000  # queue from which on packets are marked
 
     def defines(self) -> dict[str, str]:
         return {"THRESHOLD_CELLS": str(self.threshold_bytes // 80)}

@@ -102,12 +102,12 @@ class FlowRecord:
     flow: Flow
     qp: int
     first_sent_ns: int = -1
-    delivered_ns: int = -1  # when every receiver has the last byte
-    completed_ns: int = -1  # when every sender has the last acknowledgement
+    delivered_ns: int = -1  # time at which every receiver has the last byte
+    completed_ns: int = -1  # time at which every sender has the last acknowledgement
     columns: dict[str, float] = field(default_factory=dict)  # columns that senders and receivers fill, by name
     # On a receiver's link, including framing and retransmissions; mean over receivers.
     delivered_wire_bytes: int = 0
-    place: int = -1  # of the flow among those of its connection, in the order of their starts
+    place: int = -1  # number of the flow among those of its connection, in the order of their starts
 
     def note_sent(self, sent: Sent) -> None:
         """Record the sender's state when the flow is done or the run is over."""

@@ -19,7 +19,7 @@ from harness.plan.run import Run
 from p4switch.compiler import preprocess
 from p4switch.compiler.source import SourceMap
 
-_SWITCH = "{switch}"  # in the name of a file, stands for the name of each switch
+_SWITCH = "{switch}"  # stands for the name of each switch in a file's name
 _PIPE = "{pipe}"  # stands for the number of each pipe
 _RANK = "{rank}"  # stands for a number
 

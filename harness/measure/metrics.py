@@ -150,7 +150,7 @@ def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
     for column in run.flow_columns:
         name = column.name
         if isinstance(column.source, Computed) and name not in computed:
-            continue  # of the whole table
+            continue  # this is a property of the whole table
         if isinstance(column.source, Session):
             values = list(map(attrgetter(column.source.attribute), records))
         else:

@@ -53,7 +53,7 @@ def digest(content: bytes) -> str:
 def command_line(*more: str) -> str:
     """Return the command line, ready to be typed again, with `more` options."""
     given = sys.argv[1:]
-    end = given.index("--") if "--" in given else len(given)  # of the options
+    end = given.index("--") if "--" in given else len(given)  # end of the options
     return shlex.join([Path(sys.argv[0]).name, *given[:end], *more, *given[end:]])
 
 

@@ -27,7 +27,7 @@ class Rate(NamedTuple):
 
     time_ns: int
     qp: int
-    values: tuple[float, ...]  # of the sampled columns of `rates`, in the same order
+    values: tuple[float, ...]  # values of the sampled columns of `rates`, in the same order
     delivered_bytes: int  # received on the wire in the interval
 
 

@@ -55,7 +55,7 @@ _NETWORK = "network.toml"
 _ORDER = "runs.json"
 # Columns that are read as categories.
 _NAMES = list(dict.fromkeys(column.name for table in TABLES for column in table.places if column.type is None))
-_ROWS = 1 << 20  # of a row group
+_ROWS = 1 << 20  # rows of a row group
 
 
 def files(

@@ -19,7 +19,7 @@ from topologies.routing import path, transit_ns
 
 PERCENTILES = {"p50": 50, "p99": 99, "p99_9": 99.9}
 _REASONS = "drop_"
-_CONGESTED = 0.1  # in base RTTs of queueing delay
+_CONGESTED = 0.1  # queueing delay of a congested port, in base RTTs
 _WORST = 8  # number of queues that are listed
 _MOST_LISTED = 3  # number of stuck flows and queues that are listed
 ROLES = ("attacker", "victim")

@@ -91,7 +91,7 @@ def _wanted(run: Run) -> list[Probe]:
     if from_outside and not any(isinstance(probe, ProgramProbe) for probe in wanted):
         wanted.append(ProgramProbe(kind="program"))
     taken = {probe.name for probe in wanted}
-    ports: dict[str, set[int]] = {}  # that a counter counts by
+    ports: dict[str, set[int]] = {}  # ports at which a counter counts
     for each in run.switch_programs:
         for name in each.parameters.port_counters:
             ports.setdefault(name, set()).update(*(run.topology.ports[switch] for switch in each.switches))

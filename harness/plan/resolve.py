@@ -69,7 +69,7 @@ def plan(name: str, scenario: Scenario, folder: Path, summaries: dict[str, Traff
     if len({variant.name for variant in scenario.variants}) < len(scenario.variants):
         raise UserError("variants: should have different names")
     built: dict[str, Topology] = {}
-    summaries = {} if summaries is None else summaries  # by traffic, which variants can share
+    summaries = {} if summaries is None else summaries  # summaries by traffic, which variants can share
     runs: list[Run] = []
     for variant in scenario.variants or [Variant(name="")]:
         tables = {key: value for key, value in scenario.model_dump(exclude_unset=True).items() if key != "variants"}

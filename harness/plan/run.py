@@ -525,7 +525,7 @@ def link_changes(topology: Topology, events: Sequence[LinkEvent]) -> list[LinkCh
     Raises UserError for an unknown link.
     """
     places = [_links_of(topology, i, event) for i, event in enumerate(events)]
-    down: dict[int, set[str]] = {}  # by link: the nodes that are down; "" stands for the link itself
+    down: dict[int, set[str]] = {}  # nodes that are down, by link; "" stands for the link itself
     changes: list[LinkChange] = []
     for i, event in sorted(enumerate(events), key=lambda pair: pair[1].time_ns):
         for number in places[i]:

@@ -45,7 +45,7 @@ ShortNanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**3
 Pipes = Annotated[int, Field(ge=1, le=MAX_PIPES)]
 Macro = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
 _TOO_DEEP = "tables and lists are nested too deeply"
-_MAX_DEPTH = 50  # of nested tables and lists
+_MAX_DEPTH = 50  # limit of nested tables and lists
 _PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""  # part of a dotted key
 # Matches a key with more parts than tables may be nested. tomllib takes memory in proportion to the
 # square of the number of parts.
@@ -84,7 +84,7 @@ class Pfc(Table):
     # Full frames that the headroom holds beyond that. With fewer than 4 a packet is lost now and
     # then, which is counted.
     headroom_frames: Annotated[int, Field(ge=2)] = 4
-    reaction_ns: ShortNanoseconds = 0  # from a pause frame's arrival until its receiver stops sending
+    reaction_ns: ShortNanoseconds = 0  # time from a pause frame's arrival until its receiver stops sending
 
 
 class Loopback(Table):
@@ -92,7 +92,7 @@ class Loopback(Table):
 
     # By the numbers that programs use. They are no ports of links.
     ports: tuple[Annotated[int, Field(ge=0, le=511)], ...] = Field(default=(), strict=False)
-    rate_bps: Rate = 100_000_000_000  # of each of them
+    rate_bps: Rate = 100_000_000_000  # rate of each of these ports
     # From the last bit that leaves such a port until it is in the switch again.
     delay_ns: Annotated[ShortNanoseconds, Field(ge=1)] = 500
 
@@ -109,7 +109,7 @@ class SwitchSettings(TrafficManager):
     # headroom; without PFC packets beyond it are dropped. None: the value from PFC's alpha, or no
     # limit.
     ingress_bytes: Bytes | None = None
-    latency_ns: ShortNanoseconds = 0  # from a packet's last bit at a switch to its enqueueing
+    latency_ns: ShortNanoseconds = 0  # time from the arrival of a packet's last bit at a switch to its enqueueing
     # Share of packets that a switch's program loses at random on ingress, and again on egress.
     loss: Annotated[float, Field(ge=0, lt=1), AfterValidator(_in_ppm)] = 0.0
     # How programs choose among paths of equal cost: a name (`p4cc list switch-lb`), or a .p4 file.
@@ -141,13 +141,13 @@ class SwitchGroup(Table):
     # Pipes of these switches that run the program; none: all of them.
     in_pipes: tuple[Annotated[int, Field(ge=0, lt=MAX_PIPES)], ...] = Field(default=(), strict=False)
     program: str  # the P4 program: a name (`p4cc list programs`), or a file
-    parameters: dict[str, Any] = {}  # of this program, on top of those in `programs`
-    architecture: str | None = None  # as `switch.architecture`
-    pipes: Pipes | None = None  # as `switch.pipes`
+    parameters: dict[str, Any] = {}  # parameters of this program, which replace those in `programs`
+    architecture: str | None = None  # like `switch.architecture`
+    pipes: Pipes | None = None  # like `switch.pipes`
     # As `switch.defines`, which these replace.
     defines: dict[Macro, int | str] | None = None
-    load_balancing: str | None = None  # as `switch.load_balancing`
-    loopback: Loopback | None = None  # as `switch.loopback`, which this replaces
+    load_balancing: str | None = None  # like `switch.load_balancing`
+    loopback: Loopback | None = None  # like `switch.loopback`, which this replaces
 
     @model_validator(mode="after")
     def _some_switches(self) -> Self:
@@ -171,7 +171,7 @@ class Sleek(Table):
     least_packets: Annotated[int, Field(ge=1, le=1000)] = 5  # fewer early packets are never taken for a loss
     # Time without an acknowledgement after which a probe is sent, while data waits to be sent.
     probe_after_base_rtts: BaseRtts = 3.0
-    probe_after_end_base_rtts: BaseRtts = 2.0  # the same when no data waits
+    probe_after_end_base_rtts: BaseRtts = 2.0  # the same time when no data waits
     probe_again_base_rtts: BaseRtts = 5.0  # time from an unanswered probe to the next one
     # A probe with an RTT below this met no congestion, so that what is missing is lost.
     probe_clear_base_rtts: BaseRtts = 2.0
@@ -261,8 +261,8 @@ class Record(Table):
     An interval of 0 ns disables sampling.
     """
 
-    queue_interval_ns: Nanoseconds = 1000  # between two samples of `queues`
-    rate_interval_ns: Nanoseconds = 10_000  # between two samples of `rates`, and the shortest interval of `links`
+    queue_interval_ns: Nanoseconds = 1000  # time between two samples of `queues`
+    rate_interval_ns: Nanoseconds = 10_000  # time between two samples of `rates`, and the shortest interval of `links`
     # Queues that are sampled: those of all switch ports, or only those to hosts.
     queues: Literal["all", "hosts"] = "all"
     # Further columns of `flows`: max_latency_ns, mean_links, shortest_links, stats.NAME (a count of
@@ -301,7 +301,7 @@ class LinkEvent(Table):
     up: bool | None = None
     rate_fraction: Annotated[float, Field(gt=0, le=1e6)] | None = None  # share of the rate in the topology
     rate_bps: Rate | None = None  # instead of rate_fraction
-    towards: str | None = None  # one of the link's two nodes: the rate applies only to the direction towards it
+    towards: str | None = None  # one of the link's two nodes; the rate then applies only to the direction towards it
     delay_ns: Delay | None = None  # propagation delay, one way; frames in flight are not overtaken
     loss: Loss | None = None  # share of the frames of each direction that are lost at random
 
@@ -372,7 +372,7 @@ class TrafficGroup(Table):
     workload: dict[str, Any]  # the traffic: `name` and the workload's keys; its hosts count from 0
     hosts: tuple[Pattern, ...] = Field(default=(), strict=False)  # names of hosts, or patterns of names; none: all
     cc: str | None = None  # the congestion control of its flows; none: the run's
-    parameters: dict[str, Any] = {}  # of this congestion control, instead of those in `protocols`
+    parameters: dict[str, Any] = {}  # parameters of this congestion control, instead of those in `protocols`
     lb: str | None = None  # the load balancer of its flows; none: the run's
     priority: Priority | None = None  # the class of its data; none: `nic.data_priority`, or the workload's
     start_ns: Nanoseconds = 0  # delay that is added to the workload's start times
@@ -628,7 +628,7 @@ def anchored(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if "switch" in tables:
         changed["switch"] = _with_p4_files(tables["switch"], folder)
     switches = tables.get("switches")
-    if isinstance(switches, Mapping):  # by number, as --set has them
+    if isinstance(switches, Mapping):  # --set has numbers as keys
         changed["switches"] = {number: _with_p4_files(group, folder) for number, group in switches.items()}
     elif isinstance(switches, list):
         changed["switches"] = [_with_p4_files(group, folder) for group in switches]

@@ -48,7 +48,7 @@ class Sweep(Table):
 
     title: str = ""  # title in reports
     claims: list[str] = []  # ids of the papers' claims that it belongs to
-    scenario: str  # by name, or a .toml file beside this one
+    scenario: str  # name of the scenario, or a .toml file beside this one
     # Keys of the scenario, each with a list of values: every combination is a run.
     axes: Annotated[dict[str, Any], Field(min_length=1)]
     set: dict[str, Any] = {}  # keys of the scenario, with their values in all runs whose variant does not set them

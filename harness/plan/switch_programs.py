@@ -16,7 +16,7 @@ from p4switch.errors import UserError
 from topologies import Switch, Topology
 
 Place = int | None  # number of an entry of `switches`; None: the scenario's own program
-_SETTINGS = ("architecture", "defines", "load_balancing", "loopback")  # of `switch` that entries may set
+_SETTINGS = ("architecture", "defines", "load_balancing", "loopback")  # keys of `switch` that entries may set
 _TIERS = ("tor", "aggregation", "spine")
 
 
@@ -29,7 +29,7 @@ class SwitchProgram:
     program: Program
     parameters: ProgramParameters
     load_balancer: LoadBalancer
-    architecture: str | None  # that the program is compiled for; None: that of its main
+    architecture: str | None  # architecture that the program is compiled for; None: that of its main
     defines: Mapping[str, int | str]
     loopback: Loopback
 
@@ -52,7 +52,7 @@ class SwitchProgram:
 class Pipe:
     """Pipe of a switch. A switch that is not a chip has one."""
 
-    name: str  # that of the switch if this is the only one
+    name: str  # name of the pipe; that of the switch if this is its only pipe
     switch: str
     number: int
     program: SwitchProgram

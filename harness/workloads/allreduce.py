@@ -65,7 +65,7 @@ class _Ring(Traffic):
         self._sent = dict.fromkeys(ring, 0)  # steps of a host that were sent and acknowledged
         self._received = dict.fromkeys(ring, 0)
         self._started = dict.fromkeys(ring, 1)
-        self._last_ns = 0  # of the last delivery
+        self._last_ns = 0  # time of the last delivery
         super().__init__([self._flow(host, 0) for host in ring])
 
     def _flow(self, host: int, start_ns: int) -> Flow:

@@ -30,7 +30,7 @@ class _WindowedAllToAll(Traffic):
         self._size_bytes = size_bytes
         self._next_step = [window + 1] * hosts
         self._left = hosts * (hosts - 1)
-        self._last_ns = 0  # of the last completion
+        self._last_ns = 0  # time of the last completion
         super().__init__([self._flow(i, step, 0) for step in range(1, window + 1) for i in range(hosts)])
 
     def _flow(self, source: int, step: int, start_ns: int) -> Flow:

@@ -66,7 +66,7 @@ class Flow:
     further_destinations: tuple[int, ...] = ()
     role: Role | None = None  # set if the scenario distinguishes attackers and victims
     whole: Flow | None = None  # the flow that this one is a piece of
-    origin: Flow | None = None  # the same flow in the numbers of hosts of its group's workload
+    origin: Flow | None = None  # the same flow with the host numbers of its group's workload
     pieces: int = 1  # number of pieces of this flow
     part: str = ""  # the scenario's group that it belongs to; "": the scenario's own workload
     operation: int = -1  # operation of a schedule that it carries out

@@ -47,7 +47,7 @@ from p4switch.errors import UserError
 
 _MAX_BYTES = 1 << 30
 _BUFFER_BYTES = 1 << 20
-_MOST_OF_VARINT = 10  # of the length in front of a message
+_MOST_OF_VARINT = 10  # largest size of the length in front of a message
 _METADATA, _LOAD, _STORE, _COMPUTE, _SEND, _RECEIVE, _COLLECTIVE = 1, 2, 3, 4, 5, 6, 7  # types of nodes
 _COLLECTIVES: Mapping[int, Collective] = {
     0: "all-reduce",
@@ -65,7 +65,7 @@ _BARRIER = 9
 _OF_EACH = ("all-gather", "gather")  # collectives whose `comm_size` is a rank's part of the result
 _GROUPS_OF_PYTORCH = "process_group:init"  # name of the node that lists the groups
 _GZIP = b"\x1f\x8b"  # beginning of compressed files
-_FIRST_TAG = 1 << 64  # of collectives' messages; the tags of a trace are smaller
+_FIRST_TAG = 1 << 64  # first tag of collectives' messages; the tags of a trace are smaller
 
 _Field = descriptor_pb2.FieldDescriptorProto
 # (name, number, type) of the fields that are read; a type in a list is repeated.
@@ -141,7 +141,7 @@ class ChakraTrace(WorkloadParameters):
     # JSON file with the ranks of each process group by name; none: the groups of the trace, or all
     # ranks are in every group.
     process_groups: str | None = None
-    algorithm: Algorithm = "ring"  # of collectives
+    algorithm: Algorithm = "ring"  # algorithm of collectives
 
     def generate(self, setting: Setting) -> Traffic:
         if "{rank}" not in self.file:
@@ -260,7 +260,7 @@ _Collectives = dict[tuple[str, tuple[int, ...]], list[list[tuple[int, int, Any]]
 class _Reader:
     def __init__(self, files: list[Path], groups: Mapping[str, list[int]], algorithm: Algorithm) -> None:
         self.schedule = Schedule(len(files))
-        self._groups = [dict(groups) for _ in files]  # by rank
+        self._groups = [dict(groups) for _ in files]  # groups by rank
         self._given = bool(groups)
         self._begins: list[dict[int, int]] = [{} for _ in files]  # first operation of a node, by rank and id
         self._ends: list[dict[int, int]] = [{} for _ in files]

@@ -127,7 +127,7 @@ class Collectives(WorkloadParameters):
     # "zeros": only times are simulated; "data": packets carry numbers, and results are checked.
     payload: Literal["zeros", "data"] = "zeros"
     numbers: Literal["int32", "float32"] = "int32"  # type of numbers in memory, with payload "data"
-    fraction_bits: Annotated[int, Field(ge=0, le=30)] = 16  # of float32 values as fixed point
+    fraction_bits: Annotated[int, Field(ge=0, le=30)] = 16  # fraction bits of float32 values as fixed point
     # Time from a request's arrival until the memory of a host answers.
     memory_cycles: Annotated[int, Field(ge=0, le=1 << 30)] = 180
     response_order: Literal["fifo", "random"] = "fifo"  # order in which a host sends its answers

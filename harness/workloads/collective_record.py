@@ -18,8 +18,8 @@ from topologies.model import Topology
 # Flits of an operation and member in unicast: requests and responses with their headers, 1 + 9 or 9
 # + 1.
 FLITS = 10
-PUSH_FLITS = 20  # of a pushed operation, counted at its member: together they are a read and a write
-READ_SLOT_BYTES = 140  # in p4src/collective.p4: the state, and 32 lanes
+PUSH_FLITS = 20  # flits of a pushed operation, counted at its member: those of a read and a write together
+READ_SLOT_BYTES = 140  # size in p4src/collective.p4: the state, and 32 lanes
 WRITE_SLOT_BYTES = 12
 
 OperationRow = tuple[str, int, int, int, int, int]  # kind, group, posted, sent, done (-1: never), repeats
@@ -92,7 +92,7 @@ def figures(table: pd.DataFrame, members: Mapping[int, int], hosts: int, cycle_n
     """
     done = table[table["done_ns"] >= 0]
     pushed = done["kind"] == "push"
-    copies = done["group"].map(members).fillna(1)  # for unicast it is one
+    copies = done["group"].map(members).fillna(1)  # unicast has one
     moved = int(PUSH_FLITS * pushed.sum() + FLITS * copies[~pushed].sum())
     span = (int(done["done_ns"].max()) - int(done["sent_ns"].min())) / cycle_ns if len(done) else 0.0
     return {

@@ -28,7 +28,7 @@ class Exchange(WorkloadParameters):
     """Collective of each group, done `steps` times, each after `compute_ns` of computing."""
 
     collective: Collective = "all-reduce"  # the collective of each group
-    algorithm: Algorithm = "ring"  # its algorithm
+    algorithm: Algorithm = "ring"  # algorithm of the collective
     # Groups of hosts by index, in the order of their ranks; none: one group of all hosts.
     members: list[Group] | None = None
     size_bytes: Size = 4_000_000  # size of a group's vector

@@ -113,7 +113,7 @@ def _doubling(collective: Collective, n: int) -> Iterator[_Round]:
         for i in range(taking_part):
             first = i - i % distance
             heard_of = sum(ranks[first : first + distance])
-            alike = sum(ranks[(i ^ distance) % (2 * distance) :: 2 * distance])  # to which the same way leads
+            alike = sum(ranks[(i ^ distance) % (2 * distance) :: 2 * distance])  # number of ranks that take this way
             blocks = {"all-reduce": n, "all-gather": heard_of}.get(collective, heard_of * alike)
             messages.append((place[i], place[i ^ distance], blocks))
         yield messages

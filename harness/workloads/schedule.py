@@ -26,7 +26,7 @@ from typing import Any, Final, Literal
 from harness.workloads.base import MAX_FLOWS, MAX_SIZE_BYTES, MAX_TIME_NS, Flow, Traffic, expect_flows
 from p4switch.errors import UserError
 
-ANY: Final = -(1 << 64)  # for a receive: from any source; with any tag
+ANY: Final = -(1 << 64)  # any source, or any tag, of a receive
 _Channel = tuple[int, int]  # source and tag, at a destination
 _Receives = dict[_Channel, list[tuple[int, int]]]  # heaps of the times at which receives begin, and their numbers
 _Part = tuple["array[int]", int, dict[int, _Receives]]  # ends of operations, messages under way, receives by rank
@@ -216,7 +216,7 @@ class ScheduleTraffic(Traffic):
             else:
                 heappush(self._events, (max(now_ns, arrived_ns), number, False))
         elif one.kind == "calc":
-            if one.duration_ns:  # otherwise it needs no processor
+            if one.duration_ns:  # without a duration it needs no processor
                 processor = (one.rank, one.processor)
                 now_ns = max(self._free_ns[processor], now_ns) + one.duration_ns
                 self._free_ns[processor] = now_ns
@@ -309,4 +309,4 @@ class ScheduleTraffic(Traffic):
         }
 
 
-Ends = Mapping[int, Sequence[int]]  # by rank: the operations that the next ones require
+Ends = Mapping[int, Sequence[int]]  # operations that the next ones require, by rank

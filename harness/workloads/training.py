@@ -114,7 +114,7 @@ class Training(WorkloadParameters):
                 for part, rank in enumerate(group):
                     last[rank] = [*last[rank], schedule.recv(rank, self._rank(before, replica, part), tag=tag)]
             self._pass(schedule, last, group, self.forward_ns if forward else self.backward_ns, tags)
-            if 0 <= behind < self.pipeline:  # while it goes on
+            if 0 <= behind < self.pipeline:  # the step goes on
                 for part, rank in enumerate(group):
                     peer = self._rank(behind, replica, part)
                     schedule.send(rank, peer, self.activation_bytes, last[rank], tag)

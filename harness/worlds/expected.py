@@ -63,7 +63,7 @@ _TERMS = Terms(crossing_s=0.3e-6, copying_s=8e-9, meeting_s=10e-6, meeting_each_
 # int.p4, 50 kB with dart.p4.
 _TRACE_BYTES = 30_000
 _HOPS_BYTES = 1_000  # without the events of pipelines
-_TURN_MEETINGS = 3  # in a window, if hosts take turns
+_TURN_MEETINGS = 3  # meetings in a window, if hosts take turns
 _NOTED_S = 20e-6  # CPU time of a flow in the session; in that case each worker has a session
 _LEAST_GAIN = 1.25  # smallest speed-up in wall-clock time for which workers are worth their memory
 _LEAST_S = 1.0  # smallest wall-clock time that they save
@@ -83,10 +83,10 @@ class Expected:
     local: bool  # events at a host start flows at that host only
     hosts: int
     switches: int
-    ports: int  # of switches
+    ports: int  # ports of switches
     sampled_ports: int
     flows: int
-    flow_bytes: int  # of all flows, regardless of the limit
+    flow_bytes: int  # bytes of all flows, regardless of the limit
     queue_pairs_bytes: int  # memory of all queue pairs
     data_packets: int
     packet_hops: int  # transmissions of frames over links: data, answers, and a protocol's own packets
@@ -315,7 +315,7 @@ class _Walk:
 
     def __init__(self, run: Run, traffic: Traffic, packet_ns: Sequence[float]) -> None:
         self.flows: list[Flow] = []
-        self.starts_ns: list[int] = []  # of these flows
+        self.starts_ns: list[int] = []  # starts of these flows
         self.end_ns = 0
         in_all_bytes = traffic.flow_bytes
         seen_bytes = 0

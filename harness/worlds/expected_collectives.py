@@ -37,7 +37,7 @@ from topologies.routing import base_rtts
 from topologies.shortest_paths import shortest_paths
 from topologies.trees import Tree
 
-_PAYLOAD_BYTES = 128  # as in host_agents.collective.packets, which is compiled
+_PAYLOAD_BYTES = 128  # equal to that of host_agents.collective.packets, which is compiled
 _SMALL_BYTES = ROCE.header_bytes + FLIT_BYTES  # a frame with the header of collectives alone
 _LARGE_BYTES = _SMALL_BYTES + _PAYLOAD_BYTES
 _READ, _WRITE, _PUSH = "read", "write", "push"
@@ -59,7 +59,7 @@ class CollectiveWork:
     packet_hops: float = 0.0
     flits: float = 0.0  # sent by hosts
     in_flight: int = 0  # largest number of frames at once
-    kept_bytes: int = 0  # in switches' slots and in the hosts' memory
+    kept_bytes: int = 0  # memory in switches' slots and at the hosts
     model_ns: int = 0
 
     def until(self, limit_ns: int) -> CollectiveWork:
@@ -167,7 +167,7 @@ class _Group:
         self.deepest = int(max(self.depth.values()))
         parents = {node for tree in group_trees for node, children in tree.down.items() if children}
         self.slots = group.slots * len(parents)
-        self.operations: defaultdict[str, float] = defaultdict(float)  # so far, of all members
+        self.operations: defaultdict[str, float] = defaultdict(float)  # operations of all members so far
 
 
 def _depth(topology: Topology, tree: Tree, node: str) -> int:

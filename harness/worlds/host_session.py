@@ -72,7 +72,7 @@ class Delivered:
     number: int
     sequence: int
     time_ns: int
-    counts: Counts  # of the connection so far, for columns of flows that are read at delivery
+    counts: Counts  # counts of the connection so far, for columns of flows that are read at delivery
 
 
 @dataclass(slots=True)
@@ -113,9 +113,9 @@ class RateSample(NamedTuple):
 class HostReport:
     """Report of a host at the end of the run."""
 
-    unfinished: dict[int, Sent]  # by flow
-    received: dict[int, Counts]  # by connection, for columns of flows that are read at the end
-    delivered_bytes: dict[int, int]  # on the wire, including framing, by connection
+    unfinished: dict[int, Sent]  # unfinished messages by flow
+    received: dict[int, Counts]  # counts by connection, for columns of flows that are read at the end
+    delivered_bytes: dict[int, int]  # bytes on the wire, including framing, by connection
     collectives: CollectiveReport | None = None
 
 

@@ -148,7 +148,7 @@ class Network:
     def _add_links(self, capture: bool) -> None:
         run = self.run_plan
         hosts = run.topology.host_by_name
-        self.host_rates_bps = [0] * len(hosts)  # of hosts' links, the highest rate at any time
+        self.host_rates_bps = [0] * len(hosts)  # rate of each host's link; the highest at any time
         changes = run.link_changes()
         run_seed = run.seed << 32  # seeds of links are numbered from there
         for link in run.topology.links:

@@ -163,7 +163,7 @@ class Workers(Joined):
         memory = mmap.mmap(-1, Fabric.shared_bytes(self.count))
         gc.freeze()  # objects that the garbage collector does not traverse are not copied
         try:
-            with _no_interrupts():  # between a fork and the recording of its process id
+            with _no_interrupts():  # no interrupt may come between a fork and the recording of its process id
                 for rank in range(1, self.count):
                     if not self._fork(rank):
                         break

@@ -92,14 +92,14 @@ class Ranks:
         """Join the ranks; `library` is the module mpi4py.MPI."""
         self._mpi = library
         self._all = library.COMM_WORLD.Dup()
-        self._failures = library.COMM_WORLD.Dup()  # for one message to the first rank: why the run cannot continue
+        self._failures = library.COMM_WORLD.Dup()  # carries one message to the first rank: why the run cannot continue
         self.rank: int = self._all.Get_rank()
         self.count: int = self._all.Get_size()
         self._watcher = os.getppid()
         self._busy = False  # the others expect further messages of this run, or its result
         self._over = False  # the first rank has announced the end
         here = library.COMM_WORLD.Split_type(library.COMM_TYPE_SHARED)
-        self.count_here: int = here.Get_size()  # on this machine
+        self.count_here: int = here.Get_size()  # number of ranks on this machine
         self._spins = _SPINS if self.count_here <= processes.processors() else 0
         here.Barrier()
         if not here.Get_rank():

@@ -38,7 +38,7 @@ class Terms:
 class Work:
     """Work of one run, independent of the number of workers."""
 
-    cpu_s: float  # of a single worker
+    cpu_s: float  # CPU time of a single worker
     packet_hops: int
     windows: int
     network_bytes: int

@@ -56,11 +56,11 @@ from host_agents.assignments import Assignment
 from p4switch.coverage import Coverage
 from p4switch.fabric import Fabric, joined
 
-_LOOK_EVENTS = 1_000_000  # of the network, between two checks of memory and progress
+_LOOK_EVENTS = 1_000_000  # events of the network between two checks of memory and progress
 _TELL_EVERY_S = 0.5  # wall-clock time between two reports of progress
 _TELL_EVERY_TIMES = 50  # multiple of a report's own duration, since it queries every queue pair
-_SAMPLES_A_LOOK = 1000  # of the queues, between two checks of memory
-_MOST_RTTS_TO_END = 1000  # for events after the last flow's end
+_SAMPLES_A_LOOK = 1000  # samples of the queues between two checks of memory
+_MOST_RTTS_TO_END = 1000  # time for events after the last flow's end
 
 COVERAGE_FILE = "coverage.json"
 """File of a run's folder: coverage of the program by its packets, as `Coverage.save` writes it."""
@@ -154,7 +154,7 @@ class VirtualWorld:
         self._watch = ProgressWatch(run, traffic)
         self._done_share = DoneShare(traffic, run.limit_ns)
         self._report_s = 0.0  # monotonic time of the next report of progress
-        self._standstill = ""  # how the run has ended, if there is no more progress
+        self._standstill = ""  # reason for the end of a run without further progress
         self._set_up_s = time.process_time() - started
 
     def _schedule_changes(self) -> None:
@@ -229,7 +229,7 @@ class VirtualWorld:
         with self._whole.at_work(), rare_collection(), self._named_errors():
             recording = self._run(progress)
         Fabric.on_crash(())
-        assert recording is not None  # at the first worker
+        assert recording is not None  # the first worker has it
         return recording
 
     def follow(self) -> None:
@@ -268,7 +268,7 @@ class VirtualWorld:
         ended = whole.decided(outcome(whole.failures()) if finished else how)
         if ended == "limit" and self._is_idle():
             ended = IDLE
-            self._stands_still(self.fabric.now_ns)  # so that the time of the last progress is known
+            self._stands_still(self.fabric.now_ns)  # this records the time of the last progress
         for probe in probes_of(run):
             if not probe.interval_ns:
                 self._read(probe, self.fabric.now_ns)

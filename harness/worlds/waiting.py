@@ -33,7 +33,7 @@ class WaitingPackets(NamedTuple):
     """Largest number of packets that wait at the same time."""
 
     expected: int
-    most: int  # if no sender reacts to feedback
+    most: int  # the number if no sender reacts to feedback
 
 
 @dataclass(frozen=True)

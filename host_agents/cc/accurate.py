@@ -81,7 +81,7 @@ class Accurate(ReactionPoint):
         wished = parameters.desired_rate_bps if parameters.desired_rate_bps > 0.0 else path.line_rate_bps
         self.wished_bps = min(wished, path.line_rate_bps)
         self.active = False
-        self.sequence = 0  # of the FRP sent last
+        self.sequence = 0  # sequence number of the last FRP that was sent
         self._obeyed = 0  # sequence number of the newest FRP whose response was obeyed
         # Limit of an exempt burst, including all headers; exempt bursts are smaller.
         packets = -(-parameters.exempt_bytes // path.mtu_bytes)

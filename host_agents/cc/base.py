@@ -109,7 +109,7 @@ class Feedback:
         # ACK.
         self.unsolicited = False
         self.marked = False  # the packet arrived with ECN CE
-        self.entropy = 0  # its UDP source port
+        self.entropy = 0  # UDP source port of the packet
         self.hops = 0  # routers that the ACK passed (from its TTL)
         # INT echo: `int_hops` records of 8 bytes from `frame[int_offset]`; `int_hops` is 0 without
         # an echo.
@@ -141,7 +141,7 @@ class Traffic:
 
     def __init__(self) -> None:
         self.sent_packets = 0  # data packets sent so far, including retransmissions
-        self.fresh_packets = 0  # the same without retransmissions
+        self.fresh_packets = 0  # data packets sent so far, without retransmissions
         # Wire bytes of data packets that are in flight, neither acknowledged nor given up; and of
         # those that wait to be sent or resent.
         self.inflight_bytes = 0
@@ -615,7 +615,7 @@ class NotificationPoint(Point):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.outlet = _no_notification_outlet
-        self.listens = True  # for packets and messages; set at its creation
+        self.listens = True  # True if it gets packets and messages; set at its creation
         self.pulling = False  # it is in the pull pacer's ring
         self.pulls_ahead = False  # it uses turns for further credit when no receiver owes any; set at its creation
         self.idling = False  # it is in the pull pacer's idle ring

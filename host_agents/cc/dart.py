@@ -160,10 +160,10 @@ class ActiveSender:
     def __init__(self, address: int) -> None:
         self.address = address
         self.messages = 0  # messages in flight or announced
-        self.announced = 0  # those that are announced and have not begun
+        self.announced = 0  # announced messages that have not begun
         self.life = 0  # increased when it falls silent, so that messages counted before no longer count
         self.last_ns = 0
-        self.points: list[DartReceiver] = []  # of its queue pairs
+        self.points: list[DartReceiver] = []  # notification points of its queue pairs
         self.next_cnp_ns = 0
         self.version = 0
         self.notice_state = NO_CONGESTION
@@ -465,7 +465,7 @@ class SourceQueue:
     def __init__(self, line_rate_bps: float) -> None:
         self.points: list[Dart] = []  # points with something to send
         self._line_rate_bps = line_rate_bps
-        self._held_bytes = 0.0  # as of `_counted_ns`
+        self._held_bytes = 0.0  # held bytes at `_counted_ns`
         self._counted_ns = 0
 
     def held_bytes(self, now_ns: int) -> float:
@@ -571,7 +571,7 @@ class Dart(CompositeReactionPoint):
             if (alone or not p.short_alone) and (p.tokens_again or not again):
                 headers = self._deflectable(headers)
         if self._source_ecn_bytes > 0.0:
-            self._list(now_ns)  # for a message that was held
+            self._list(now_ns)  # the message was held
             if self._queue.held_bytes(now_ns) > self._source_ecn_bytes:
                 return _marked(headers)
         return headers

@@ -31,8 +31,8 @@ class DcqcnParameters:
     cnp_interval_ns: int = 0
     # CNPs that this interval separates: those of a flow, or those of all flows that a NIC receives.
     cnp_limit: str = field(default=FLOW, metadata=one_of(FLOW, PORT))
-    cnp_delay_ns: int = 0  # from a marked packet's arrival until its CNP is sent
-    rate_decrease_interval_ns: int = 4_000  # at most one cut in this time; 0: a cut at every CNP, at once
+    cnp_delay_ns: int = 0  # time from a marked packet's arrival until its CNP is sent
+    rate_decrease_interval_ns: int = 4_000  # interval with at most one cut; 0: each CNP causes a cut at once
     alpha_interval_ns: int = field(default=1_000, metadata=POSITIVE)  # alpha decays once in this time without a CNP
     # G, weight of the newest indication of congestion in alpha.
     gain: float = field(default=1 / 256, metadata=SHARE)
@@ -49,7 +49,7 @@ class DcqcnParameters:
     hyper_increase_bps: float = 200e6  # R_HAI, which a hyper increase adds to the target rate
     min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest rate
     rate_step_bps: float = 0.0  # the limiter supports multiples of this only and rounds down; 0: any rate
-    clamp_target_rate: bool = False  # also cut the target rate in a cut that follows another without an increase
+    clamp_target_rate: bool = False  # whether a cut that follows another without an increase also cuts the target rate
     window_bytes: int = 0  # a fixed window; 0: unlimited
 
 

@@ -185,7 +185,7 @@ class EqdsReceiver(NotificationPoint):
         super().__init__(path)
         self.demand_bytes = 0
         self.granted_bytes = 0
-        self._trimmed_bytes = 0  # for missing packets, in full packets
+        self._trimmed_bytes = 0  # credit owed for missing packets, in full packets
         self._entropy = FIRST_ENTROPY  # entropy of the last packet; a pull returns on its path, like an ACK
         self._drawn_bytes = 0  # granted and in flight
         self._window_bytes = max(path.wire_bytes, int(parameters.pull_window_bdp * path.bdp_bytes))

@@ -204,7 +204,7 @@ class ExpressPassReceiver(NotificationPoint):
         self.parameters = parameters
         self.credit_share = parameters.initial_rate  # cur_rate / max_rate
         self.weight = parameters.initial_weight
-        self._increased = False  # in the previous update
+        self._increased = False  # True if the previous update increased the rate
         self._number = 0  # number of the last credit
         self._seen = 0  # number of the last credit that data has reported
         self._came = 0  # data packets that credits triggered since the last update

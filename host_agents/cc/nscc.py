@@ -68,7 +68,7 @@ class NsccParameters:
     update_base_rtts: float = field(default=1.0, metadata=POSITIVE)  # the update period
     # An update is made earlier when more than this was acknowledged since the last one.
     update_packets: float = 8.0
-    dctcp_increase_packets: float = 1.0  # with the algorithm "dctcp": increase in an RTT without marks
+    dctcp_increase_packets: float = 1.0  # increase in an RTT without marks, with the algorithm "dctcp"
     # With "dctcp": acknowledged bytes with a mark, divided by this, are taken from the window.
     dctcp_decrease_divisor: float = field(default=3.0, metadata=POSITIVE)
     # Rate at which increases are not scaled.

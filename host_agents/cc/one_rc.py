@@ -58,7 +58,7 @@ class Epoch:
     """State shared by the flows of a host that start in the same epoch."""
 
     def __init__(self, number: int, weight: int) -> None:
-        self.number = number  # of the network's clock, modulo 2^16
+        self.number = number  # number of the epoch by the network's clock, modulo 2^16
         self.weight = weight  # n for speculative packets: the host's number of flows at its start, at least 1
         self.sequence = 0  # number of the next speculative packet, if the flows share the numbers
 
@@ -72,7 +72,7 @@ class HostFlows:
         self._changed_ns = 0
         self._epoch_ns = epoch_ns
         self._offset_ns = host.random.randint(-clock_error_ns, clock_error_ns)
-        self._epoch_index = -2  # since the clock's zero; initially before any epoch
+        self._epoch_index = -2  # epochs since the clock's zero; initially before any epoch
         self._epoch = Epoch(0, 1)
 
     def number(self, now_ns: int) -> int:

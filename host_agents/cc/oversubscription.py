@@ -48,7 +48,7 @@ class Oversubscription(TimerOwner):
         self._marked = 0
         self._trimmed = 0  # trimmed before their last hop
         self._trimmed_last = 0  # trimmed at their last hop
-        self._increases = 0  # in succession
+        self._increases = 0  # number of increases in succession
 
     def on_data(self, now_ns: int, marked: bool) -> None:
         self._count(now_ns)

@@ -154,7 +154,7 @@ class Rccc(CreditReactionPoint):
         self._most_credit = float(self.most_credit_bytes)
         self.pulled_quanta = 0
         self._wrapper = Wrapper(DATA)
-        self._senders = Senders()  # until it is bound
+        self._senders = Senders()  # a placeholder until it is bound
         self.speculating = True
         self._waits = False  # it is counted among the queue pairs that wait for the link
         self._request_gap_ns = int(parameters.request_base_rtts * float(path.base_rtt_ns))

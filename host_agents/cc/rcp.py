@@ -54,7 +54,7 @@ class Rcp(ReactionPoint):
         super().__init__(path)
         self.parameters = parameters
         self.sequence = 0  # sequence number of the last rate packet
-        self._obeyed = 0  # that of the newest response that was used
+        self._obeyed = 0  # sequence number of the newest response that was used
         self._heard_ns = 0  # time of the last response, begin of a burst, or time-out
         self._busy = 0  # number of queue pairs with data to send or unacknowledged data
         self._ask_ns = max(1, round(parameters.ask_base_rtts * path.base_rtt_ns))

@@ -16,7 +16,7 @@ from host_agents.registry import MechanismInfo, register
 @dataclass(frozen=True)
 class SfParameters:
     acks_per_decrease: int = field(default=30, metadata=POSITIVE)  # ACKs between two decreases of the reference window
-    at_least_once_an_rtt: bool = False  # not in the paper's text, but consistent with its figures at 96 to 1
+    at_least_once_an_rtt: bool = False  # the paper's text does not have this, but its figures at 96 to 1 agree with it
 
 
 class SamplingFrequency:

@@ -36,7 +36,7 @@ from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE, one_of
 from host_agents.registry import ProtocolInfo, register
 
-REFERENCE_BDP_BYTES: Final = 150e3  # at which gamma is 1: 100 Gb/s, 12 us (section 3.5)
+REFERENCE_BDP_BYTES: Final = 150e3  # BDP at which gamma is 1: 100 Gb/s, 12 us (section 3.5)
 SIGNALS: Final = ("both", "ecn", "delay")
 
 
@@ -99,7 +99,7 @@ class Smartt(ReactionPoint):
         self.window_bytes = self.max_window_bytes
         if p.initial_window_bdp > 0.0:
             self.window_bytes = min(max(p.initial_window_bdp * path.bdp_bytes, self.packet_bytes), self.window_bytes)
-        self.acked_bytes = 0  # since the measurement began
+        self.acked_bytes = 0  # bytes acknowledged since the measurement began
         self.ignore_bytes = 0  # still to be acknowledged or trimmed before feedback counts again
         self.end_ns = 0  # end of the measurement; 0: none yet
         self.adapt = False  # trigger_qa

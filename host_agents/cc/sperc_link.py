@@ -61,7 +61,7 @@ class Link(Counting):
         self.max_e = 0
         self.max_e_next = 0  # MaxE' of this round
         self.round_end = 0
-        self.interval_ns = 0  # between control packets of a flow
+        self.interval_ns = 0  # interval between control packets of a flow
 
     def left(self) -> dict[str, int]:
         return {"sum_e": self.sum_e, "num_b": self.num_b, "interval": self.interval_ns}

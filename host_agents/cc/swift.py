@@ -40,7 +40,7 @@ class SwiftParameters:
     min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest window is this rate times T
     # Time-outs in succession that reset the window to its smallest value.
     timeouts_to_reset: int = field(default=5, metadata=POSITIVE)
-    random_feedback: bool = False  # of the VAI paper: a decrease is omitted with probability 1 - W / W_max
+    random_feedback: bool = False  # baseline of the VAI paper: a decrease is omitted with probability 1 - W / W_max
 
 
 class Swift(ReactionPoint):
@@ -65,7 +65,7 @@ class Swift(ReactionPoint):
         self.update_order = 0  # an ACK of a packet sent from here on ends the RTT
         self.last_decrease_ns = -1 << 62
         self.rtt_ns = path.base_rtt_ns
-        self.timeouts = 0  # in succession
+        self.timeouts = 0  # time-outs in succession
         self._packet_bytes = float(path.wire_bytes)
         span = 1.0 / math.sqrt(p.fs_min_window_packets) - 1.0 / math.sqrt(p.fs_max_window_packets)
         self._fs_alpha = float(p.fs_range_ns) / span

@@ -138,7 +138,7 @@ class ThreeCpo(Throttle):
         self.request_watermark = Watermark(p)
         self.response_watermark = Watermark(p)
         self._groups: dict[int, GroupMatching] = {}
-        self._matchings: list[GroupMatching] = []  # those of all groups, which each frame passes
+        self._matchings: list[GroupMatching] = []  # matchings of all groups, which each frame passes
         self._sent = [0, 0, 0]  # multicast operations since the last probe, by kind
         self._latency = -1.0  # latency of the latest collective operation
         self._last_sent = -1.0  # time at which the latest collective operation was sent

@@ -36,7 +36,7 @@ class Timely(ReactionPoint):
         self.parameters = parameters
         self.last_rtt_ns = -1
         self.rtt_difference_ns = 0.0
-        self.increases = 0  # in succession, by the gradient
+        self.increases = 0  # increases in succession by the gradient
         self._acked_bytes = 0
 
     def on_ack(self, feedback: Feedback) -> None:

@@ -40,7 +40,7 @@ from host_agents.framing import FLIT_BYTES
 from host_agents.port import Arbiter
 from host_agents.timers import NEVER, Timer
 
-KINDS: Final = ("read", "write", "push")  # of operations
+KINDS: Final = ("read", "write", "push")  # kinds of operations
 _REQUEST_OPCODES: Final = (READ_OPCODE, WRITE_OPCODE, PUSH_OPCODE)
 
 _READS: Final = 0  # queues
@@ -71,7 +71,7 @@ class CollectiveStats:
         self.writes_delivered = 0
         self.overflows = 0  # results with a partial sum that overflowed
         # errors
-        self.not_joined = 0  # for a group that this host is not in
+        self.not_joined = 0  # requests for a group that this host is not in
         self.no_peer = 0  # operations from a host that is no peer
         self.too_many = 0  # requests beyond the limit of operations in progress
         self.unasked = 0  # answers that no operation waits for
@@ -158,7 +158,7 @@ class Engine(Arbiter):
         self._repeated: list[Fifo[Operation]] = [Fifo(), Fifo()]  # served before the requests
         self._shared = config.injection_queues == SHARED
         self._responses: Fifo[bytes] = Fifo()
-        self._unordered: list[bytes] = []  # the same for random order
+        self._unordered: list[bytes] = []  # waiting answers if the order is random
         self._random = config.response_order == RANDOM_ORDER
         self._memory_ns = math.ceil(config.memory_cycles * self.cycle_ns)
         self._reading = RowFifo(_READING)  # reads in progress in the memory

@@ -21,8 +21,8 @@ from host_agents.registry import LoadBalancerInfo, register
 class BitmapParameters:
     # Number of entropies of a queue pair; a power of two.
     entropies: int = field(default=64, metadata=ENTROPY_COUNT)
-    mark_penalty: int = 1  # what a marked packet adds
-    trim_penalty: int = 4  # what a trimmed packet adds
+    mark_penalty: int = 1  # penalty of a marked packet
+    trim_penalty: int = 4  # penalty of a trimmed packet
     timeout_penalty: int = 15  # penalty for a packet that was not answered within a time-out
     most_penalty: int = 15  # penalties do not grow beyond this
     # A time-out adds to the penalty of entropy 0, whichever path lost the packet.

@@ -34,9 +34,9 @@ class Plb(LoadBalancer):
         self.random = random.Random(seed)
         self.entropy = FIRST_ENTROPY + seed % ENTROPIES
         self.round_end_ns = 0
-        self.acks = 0  # of this round
+        self.acks = 0  # ACKs of this round
         self.marks = 0
-        self.congested_rounds = 0  # in succession
+        self.congested_rounds = 0  # congested rounds in succession
         self.last_ns = 0  # time at which something was last sent or received
 
     def next_entropy(self, now_ns: int) -> int:

@@ -31,7 +31,7 @@ class UecRepsParameters:
     freeze_ns: int = 10_000_000  # time for which the ring is used in turn after a time-out
     explore_packets: int = 16  # number of packets with any entropy after that
     legacy: bool = False  # the simulator's older form
-    legacy_first_bdp: float = 1.5  # in that form: data first sent with entropies in turn
+    legacy_first_bdp: float = 1.5  # data that is first sent with entropies in turn, in the older form
 
 
 class UecReps(LoadBalancer):

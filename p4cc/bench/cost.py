@@ -47,7 +47,7 @@ PROTOCOLS = {"dcqcn": 16, "hpcc": 16, "sperc": 8, "sperc+1rc+weights": 8, "dart"
 COMBINED = ("sperc+1rc", "sperc+1rc+weights")  # measured as hosts beside the protocols without mechanisms
 COMPARED = "hpcc"
 SHARED = ("dcqcn", "hpcc", "smartt")  # run by two workers as well as by one
-SCALE_FLOW_BYTES = 200_000  # of a flow in the largest networks
+SCALE_FLOW_BYTES = 200_000  # size of a flow in the largest networks
 SEVERAL = (2, 4, 8)  # numbers of workers whose windows are measured
 LONGER = 10  # factor of the flow size that separates fixed costs from costs per frame
 MANY = (2, 8, 64, 512)  # numbers of workers that the model makes predictions for
@@ -125,7 +125,7 @@ class AllReduce:
     """
 
     hosts: int
-    transactions: int  # per host
+    transactions: int  # transactions per host
     frames_received: int
     set_up_cpu_s: float
     run_cpu_s: float

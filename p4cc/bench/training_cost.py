@@ -123,8 +123,8 @@ class FlowCost:
     flows: int
     data_packets: int
     us_per_data_packet: float
-    us_per_flow: float  # without the cost of packets
-    bytes_per_flow: float  # without the memory of the network
+    us_per_flow: float  # cost without that of packets
+    bytes_per_flow: float  # memory without that of the network
     packet_ratio: float  # cost of a data packet over that in the permutation
     wall_ratio: float  # wall-clock time of two workers over that of one
     cpu_ratio: float

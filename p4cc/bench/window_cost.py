@@ -40,7 +40,7 @@ class WindowCosts:
     windows: int
     work_s: float
     longest_s: float
-    largest_share: float  # of the busiest worker in the total work
+    largest_share: float  # share of the busiest worker in the total work
     crossing_bytes: int
 
     @property
@@ -58,7 +58,7 @@ class _Timed(Workers):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self.worked_ns: list[list[int]] = []  # by window and rank; filled at the first worker only
+        self.worked_ns: list[list[int]] = []  # work by window and rank; filled at the first worker only
         self.crossed_bytes = 0
         # The first worker's connections to all others; another worker's to the first.
         self._ends: list[Connection] = []

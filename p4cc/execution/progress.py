@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 _LINE_EVERY_S = 10.0
-_LEAST_SHARE = 0.01  # before this share is done, the remaining time is unknown
+_LEAST_SHARE = 0.01  # share that has to be done before the remaining time is shown
 
 
 class RunProgress:

@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-_WIDE = 240  # for files and pipes, where lines need no breaks
+_WIDE = 240  # width in files and pipes, where lines need no breaks
 
 
 def show(table: Table) -> None:

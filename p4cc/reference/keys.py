@@ -58,7 +58,7 @@ class Key:
     type: str
     unit: str  # "" for a number without a unit, and for other types
     required: bool
-    default: Any  # in the form of JSON; also None without a default
+    default: Any  # default in the form of JSON; None also stands for no default
     range: str
     source: str  # module and class
 

@@ -32,7 +32,7 @@ class TableProperties:
     meters: tuple[str, ...]
     idle_timeout: str
     layouts: tuple[str, ...] = ()
-    """Further types that `profile` may have; they affect the layout of a table, and not what it does."""
+    """Further types that `profile` may have; they affect a table's layout, but not its results."""
     direct: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The types of the other properties with objects, by their names.
 
@@ -94,7 +94,7 @@ class Architecture:
 
     def package(self, decl: ast.PackageDecl) -> type[Package] | None:
         """Return the package that `decl` declares, if the architecture has it."""
-        return self.packages.get(decl.name) if _said(decl) in ("", self.name) else None
+        return self.packages.get(decl.name) if _named_architecture(decl) in ("", self.name) else None
 
     def package_of(self, program: ast.Program) -> type[Package] | None:
         """Return the package of `main`, if the architecture has it."""
@@ -107,7 +107,7 @@ ARCHITECTURES: Registry[Architecture] = Registry(
 )
 
 
-def _said(decl: ast.PackageDecl) -> str:
+def _named_architecture(decl: ast.PackageDecl) -> str:
     """Return the architecture that the declaration of a package names in `@pkginfo`, or None."""
     pairs = [pair for a in decl.annotations if a.name == "pkginfo" for pair in a.key_values()]
     return next((text.strip('"').lower() for key, text in pairs if key == "arch"), "")
@@ -115,7 +115,7 @@ def _said(decl: ast.PackageDecl) -> str:
 
 def architecture_with(decl: ast.PackageDecl) -> Architecture | None:
     """Return the architecture named by the declaration of a package, or else the one that defines the package."""
-    named = ARCHITECTURES.get(_said(decl))
+    named = ARCHITECTURES.get(_named_architecture(decl))
     return named or next((a for a in ARCHITECTURES.all().values() if a.package(decl) is not None), None)
 
 

@@ -42,7 +42,7 @@ class FrontPanel:
     recirculation: range = range(0)
 
     def device_ports(self, without: Collection[int] = ()) -> list[int]:
-        """Return the program's numbers of the ports, in the order of the front panel, but for those in `without`."""
+        """Return the program's numbers of the ports in the order of the front panel, except those in `without`."""
         places = (divmod(place, self.count) for place in range(self.reserved, self.pipes * self.count))
         ports = (pipe * _PIPE_PORTS + self.first + local for pipe, local in places)
         return [port for port in ports if port not in without]
@@ -50,8 +50,9 @@ class FrontPanel:
     def divided_ports(self, count: int, pipes: int, without: Collection[int] = ()) -> list[int]:
         """Return the program's numbers of `count` ports that are divided among the first `pipes` pipes.
 
-        The first ports are in pipe 0. Pipes have as many ports as others, or one less, but for those that have no more
-        outside of `without`. There are fewer numbers if all pipes together have fewer ports.
+        The first ports are in pipe 0. The numbers of ports of two pipes differ by at most one,
+        unless a pipe has too few ports outside of `without`. There are fewer than `count` numbers
+        if all pipes together have too few ports.
         """
         ports = self.device_ports(without)
         of_pipes = ([port for port in ports if port >> PIPE_PORT_BITS == pipe] for pipe in range(pipes))

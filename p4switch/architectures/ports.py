@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-WIDTH_BITS = 9  # as far as a program does not say otherwise
+WIDTH_BITS = 9  # default width of a port number, for programs that declare no other
 DROP_PORT = (1 << WIDTH_BITS) - 1  # packets that are sent there are dropped, on BMv2, too
-MAX_PORT = DROP_PORT - 1  # of a link; the smallest is 1, since P4Runtime reserves 0
+MAX_PORT = DROP_PORT - 1  # largest port of a link; the smallest is 1, since P4Runtime reserves 0

@@ -36,7 +36,7 @@ class _Age:
     seen_ns: int
     left_ns: int
     idle: bool = False
-    was_hit: bool = False  # when a client last requested it
+    was_hit: bool = False  # whether a packet had hit it at a client's last request
 
 
 class AgingTable(Owner, Protocol):

@@ -138,7 +138,7 @@ class Parts:
         if kind == "table_entry" and entity.table_entry.HasField("entry_tgt"):
             target = entity.table_entry.entry_tgt
         if not having:
-            return [parts[0]]  # whose tables tell what is wrong
+            return [parts[0]]  # the first pipe's tables report the error
         if target.pipe_id == ALL_PIPES:
             return having
         table = having[0].tables.table(ident)

@@ -42,7 +42,7 @@ _KINDS = {"exact": "Exact", "lpm": "LPM", "ternary": "Ternary", "range": "Range"
 _OWN_KINDS = {"atcam_partition_index": "ATCAM", "dleft_hash": "DLEFT_HASH"}
 _ORDERED = {"Ternary", "Range", "Optional"}
 _SCOPES = {"TABLE_AND_DEFAULT": "TableAndDefault", "TABLE_ONLY": "TableOnly", "DEFAULT_ONLY": "DefaultOnly"}
-_DEFAULT_SIZE = 512  # of a table that does not give one
+_DEFAULT_SIZE = 512  # size of a table that declares none
 
 
 class Schema:

@@ -56,8 +56,8 @@ class BfRuntimeServer:
         self._parts = Parts(programs, fixed)
         self._device = self._parts.first.device
         self._bound: dict[int, str] = {}  # program that each client has named, if it has
-        self._restarts = False  # whether a client restarts the program, between BEGIN and END
-        self._streams: dict[int, tuple[Outgoing, Message]] = {}  # by client, with the notifications that it wants
+        self._restarts = False  # True between BEGIN and END, while a client restarts the program
+        self._streams: dict[int, tuple[Outgoing, Message]] = {}  # stream and wanted notifications of each client
         self._host = GrpcHost(address, "bfruntime", "--bfrt", self._handlers)
 
     @property

@@ -11,7 +11,7 @@ from p4switch.bmv2.symbols import VALID
 from p4switch.bmv2.values import hexstr
 from p4switch.compiler import types
 
-VERSION = [2, 23]  # of the JSON format
+VERSION = [2, 23]  # version of the JSON format
 _NAMES = {"&&": "and", "||": "or", "!": "not", "?:": "?"}
 
 Json = dict[str, Any]

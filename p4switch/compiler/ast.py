@@ -4,9 +4,9 @@ The tree represents the text; the meaning of its nodes is in `facts`. The checke
 `desugar` and `casts` after it replace parts of it, so that after `frontend.parse_and_check`
 
 - implicit casts are explicit `Cast` nodes;
-- compile-time-known scalars are folded: what remains of them is `IntLiteral`, `BoolLiteral`, `StringLiteral` or
-  `EnumRef`. Constants of struct, tuple or list type stay a `Name` of the `ConstDecl`. Constructor parameters stay
-  names: they are known when instances are made;
+- compile-time-known scalars are folded to `IntLiteral`, `BoolLiteral`, `StringLiteral` or
+  `EnumRef`. Constants of struct, tuple or list type stay a `Name` of the `ConstDecl`. Constructor
+  parameters stay names: they are known when instances are made;
 - `{...}` for a struct or header is a `StructExpr` with one value per field, in field order, `...` filled in with
   defaults; for a tuple, list or stack it is a `ListExpr`;
 - calls `C.apply()` on a type name have an `Instantiation` (`implicit`) among the locals of the enclosing parser or
@@ -601,7 +601,7 @@ class EnumRef(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Member(Expr):
-    """Expression `base.name`: a field of a struct, header or union, or one of these.
+    """Expression `base.name`: a field of a struct, header or union, or one of the following.
 
     - `next`, `last`, `lastIndex`, `size` of a header stack (`size` is folded to a literal);
     - `hit`, `miss`, `action_run` of the result of `table.apply()`.

@@ -1,13 +1,15 @@
 """Implicit conversions written out: the tree in the form that everything after the checker reads.
 
-The checker leaves the tree as it was written, and records in `facts` which expressions are constants, and of which type
-each expression is where it stands. This pass replaces expressions accordingly:
+The checker leaves the tree as it was written. It records in `facts` the expressions that are
+constants, and the type that each expression has in its context. This pass replaces expressions
+accordingly:
 
-- a constant becomes a literal or an `EnumRef`;
-- an implicit conversion becomes a `Cast`, and a cast to the type that the operand has goes away;
-- an initialiser gets a value for each field or element, in their order;
-- an expression that always takes one of its operands becomes that operand;
-- a division by a power of two becomes a shift or a mask, and a slice by width at a known position one by bounds.
+- A constant becomes a literal or an `EnumRef`.
+- An implicit conversion becomes a `Cast`, and a cast to the operand's own type is removed.
+- An initialiser gets a value for each field or element, in their order.
+- An expression that always takes one of its operands becomes that operand.
+- A division by a power of two becomes a shift or a mask, and a slice by width at a known position
+  becomes one by bounds.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 After `frontend.parse_and_check`:
 
 - Every expression has a type, free of inference variables: the one that its context converts it to. (Bodies of generic
-  functions keep `types.TypeVar`; the `type_args` of a call say what they stand for.) Integer literals have the width
-  their context gives; a literal of type `int` remains only where the language wants an `int`: shift amounts, indexes,
-  slices, `int` constants and parameters.
+  functions keep `types.TypeVar`; the `type_args` of a call say what they stand for.) Integer
+  literals have the width of their context. A literal keeps type `int` only where the language
+  requires an `int`: shift amounts, indexes, slices, `int` constants and parameters.
 - Every name, label of a switch over actions, and transition has a declaration; every accessed field has its `Field`.
 - Every call, instance and reference to an action has a binding.
 """

@@ -1,9 +1,9 @@
-"""Warnings about a checked program, each with a name: code that is allowed and probably unintended.
+"""Warnings about a checked program, each with a name: code that is valid but probably unintended.
 
-Warnings concern only facts that hold on every path, so that each is worth reading: a variable that is read before
-anything sets it, a header that nothing in the program makes valid, a declaration that is never used.
-`@noWarn("unused")` at a declaration silences a name there; `p4cc compile --Wdisable NAME` and `--Werror NAME` apply to
-the whole program.
+Warnings are given only if a fact holds on every path: a variable is read before anything sets it,
+no code makes a header valid, or a declaration is never used. `@noWarn("unused")` at a declaration
+silences a name there; `p4cc compile --Wdisable NAME` and `--Werror NAME` apply to the whole
+program.
 """
 
 from __future__ import annotations

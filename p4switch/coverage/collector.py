@@ -1,7 +1,7 @@
 """Coverage of all switches that tests create while a collector is active.
 
-A switch may outlive the test that created it (in a fixture of a wider scope), and a test may create thousands. So a
-switch is kept until nobody else refers to it; after that its counts suffice.
+A switch may outlive the test that created it (in a fixture of a wider scope), and a test may create
+thousands. So a switch is kept until nothing else refers to it. After that only its counts are kept.
 """
 
 from __future__ import annotations

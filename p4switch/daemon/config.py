@@ -26,8 +26,8 @@ class PortSettings(_Model):
     """Link of one port.
 
     rate_bps 0 means as fast as the machine allows. xoff_bytes and headroom_bytes replace those of `pfc`, and
-    framing_bytes that of all ports. trimming is None, or how the port trims packets that find its queue full. A port
-    that `loops` has no interface: its frames come back to it.
+    framing_bytes that of all ports. trimming is None, or has the settings of trimming at a full
+    queue. A port that `loops` has no interface: its frames come back to it.
     """
 
     rate_bps: Annotated[int, Field(ge=0, le=10**14)] = 0

@@ -43,7 +43,7 @@ from p4switch.trace import Decoder, Event, decode_pipes
 _LOG = logging.getLogger(__name__)
 _POLL_S = 0.01  # interval of polls for digests and idle time-outs, if there may be any
 _IDLE_S = 1.0
-_LAST_FRAMES_S = 0.25  # how long a switch that ends reads what others have sent to it
+_LAST_FRAMES_S = 0.25  # time for which an ending switch still reads the frames of others
 _RING_SLOTS = 512  # arrived frames that wait for the switch, per port
 _FCS_BYTES = 4
 _PORT = "port"  # state of a chip's ports in a packet path
@@ -54,7 +54,7 @@ class _Built:
     """Program that was built for a pipe, and maybe installed."""
 
     path: PacketPath
-    decoder: Decoder | None  # of the events that it reports, if it does
+    decoder: Decoder | None  # decoder of the events that it reports, if it does
 
 
 class SwitchProcess:
@@ -102,7 +102,7 @@ class SwitchProcess:
         self._send = send
         self._trace = trace
         self.live = self._module.Live(traffic.tick_ns, traffic.cell_bytes, traffic.framing_bytes, traffic.origin_ns)
-        self._numbers: set[int] = set()  # of all ports
+        self._numbers: set[int] = set()  # numbers of all ports
         for number, interface in interfaces.items():
             self._add_port(number, interface)
         for number in traffic.loops:
@@ -113,10 +113,10 @@ class SwitchProcess:
             traffic.apply(self.live, [*interfaces, *traffic.loops])
         except ValueError as error:
             raise UserError(f"--traffic: {error}") from error
-        self._control = threading.RLock()  # for all devices, which a BfRuntime client writes together
+        self._control = threading.RLock()  # one lock for all devices, because a BfRuntime client writes them together
         self.devices: list[Device] = []
-        self._switches: list[Any] = []  # those of the pipes, None until they are built
-        self._built: list[dict[int, _Built]] = []  # for each pipe, by the id of their switch
+        self._switches: list[Any] = []  # switches of the pipes; None until they are built
+        self._built: list[dict[int, _Built]] = []  # built programs of each pipe, by the id of their switch
         self._looped: frozenset[int] = frozenset()
         first = self._add_pipe()
         self._cpu_port = cpu_port
@@ -228,7 +228,7 @@ class SwitchProcess:
         built = self._built[pipe][id(switch)]
         self._check_pipe(pipe, built.path)
         with self.live:
-            self._log_said()
+            self._log_messages()
             self.live.set_switch(None)
             self._switches[pipe] = switch
             self._built[pipe] = {id(switch): built}  # others were refused
@@ -239,7 +239,7 @@ class SwitchProcess:
                 self._switch.join(tuple(others), PIPE_PORT_BITS)
             self.live.set_switch(self._switch)
 
-    def _log_said(self) -> None:
+    def _log_messages(self) -> None:
         """Log the program's messages, failed asserts and packet events."""
         with self.live:
             said, lost = ([], 0) if self._switch is None else self._switch.said()
@@ -355,8 +355,9 @@ class SwitchProcess:
         """
         self._stop.set()
         if self._stats_file is not None:
-            # Switches that end together hold their frames first, and read what the others had sent: else a frame to
-            # one that has ended already would be in nobody's counters.
+            # Switches that end together first hold their frames and read those of the others.
+            # Otherwise a frame to a switch that has already ended would be missing from all
+            # counters.
             self.live.hold()
             time.sleep(_LAST_FRAMES_S)
         self.server.stop()
@@ -367,7 +368,7 @@ class SwitchProcess:
             if thread.is_alive():
                 thread.join()
         self._links.close()
-        self._log_said()
+        self._log_messages()
         self._write_stats()
 
     def _write_stats(self) -> None:
@@ -434,7 +435,7 @@ class SwitchProcess:
                     self.server.publish(device.device_id, device.packet_in(frame))
                 except (ValueError, P4RuntimeError) as error:
                     _LOG.warning("packet-in dropped: %s", error)
-            self._log_said()
+            self._log_messages()
             for pipe, device in enumerate(self.devices):
                 for message in device.poll():
                     self.server.publish(device.device_id, message)
@@ -464,7 +465,7 @@ class SwitchProcess:
 
 
 def _loop_back(path: PacketPath, switch: Any, ports: Iterable[int]) -> None:
-    """Have what leaves these ports of a chip come back to them."""
+    """Return the frames that leave these ports of a chip to them."""
     state = path.states[_PORT]
     for port in ports:
         switch.object_write(state.name, port, packed(state.kind, {"loopback": 1}))

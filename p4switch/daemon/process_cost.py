@@ -29,8 +29,8 @@ _HERE = Path(__file__).parent
 _MODULE = "p4switch.daemon.process_cost"
 _DESTINATION = "10.0.0.2"
 _SECONDS = 1.0
-_TRIES = 3  # of each run; the one that forwards most counts: what else the machine does takes from the others
-_MARGIN_S = 0.7  # that the forwarder runs longer than the generator
+_TRIES = 3  # runs at each rate; the fastest counts, because other work on the machine only slows them down
+_MARGIN_S = 0.7  # time for which the forwarder outlives the generator
 _TIME_LIMIT_S = 120
 
 

@@ -12,7 +12,7 @@ _COMMENT_CHARS = 100
 _DEEPEST_INDENT = 16  # blocks that are nested deeper are not indented any further
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[][(){} ]')  # strings, parentheses and spaces
-_CHARACTER = re.compile(r"\\[0-7]{3}|\\?.")  # of a string
+_CHARACTER = re.compile(r"\\[0-7]{3}|\\?.")  # a character of a string literal
 
 
 @dataclass(frozen=True)

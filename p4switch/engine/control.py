@@ -66,7 +66,7 @@ class Control:
     tables: list[Table] = field(default_factory=list)
     exits: set[int] = field(default_factory=set)  # actions that may exit
     empty: set[int] = field(default_factory=set)  # actions that do nothing
-    functions: dict[int, str] = field(default_factory=dict)  # of the others, by numbers of actions
+    functions: dict[int, str] = field(default_factory=dict)  # functions of the other actions, by their numbers
     loops: bool = False  # a pipeline or an action has a loop
     fallbacks_bytes: int = 0
 

@@ -13,7 +13,7 @@ import networkx as nx
 
 from p4switch.engine.cnodes import Block, Case, Goto, If, Label, Return, Statement, Switch, commented, ends
 
-_END = ""  # not the name of a node
+_END = ""  # no node has this name
 _DEEPEST = 30  # blocks in blocks: compilers have limits, and readers too
 
 

@@ -31,7 +31,7 @@ class Point:
     place: Place | None
     detail: str = ""
     counted: bool = True
-    """True if packets pass the point, rather than only report about it."""
+    """True if packets pass the point; False if it is only mentioned in reports."""
     parser: str = ""
     """Parser of a state."""
 

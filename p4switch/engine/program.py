@@ -4,10 +4,10 @@ Packet headers are kept as bytes, in `H` of the generated packet struct: fields 
 elements of a stack lie one after the other, followed by a spare element, which an index out of bounds selects. Metadata
 fields are native integers; those of more than 64 bits are arrays of limbs.
 
-Register arrays of one size share a bank, in which their cells of one index are side by side. Programs keep what belongs
-together in arrays of one size and read them at one index, because a register holds one number: the lanes of a sum, a
-flow's key, port and time. Side by side these take a few cache lines from memory, instead of one cache line for each
-array.
+Register arrays of one size share a bank, in which their cells of one index are side by side. A
+register holds one number, so programs keep related numbers (the lanes of a sum; a flow's key, port
+and time) in arrays of one size, and read them at one index. Side by side they take a few cache
+lines, instead of one for each array.
 """
 
 from __future__ import annotations
@@ -90,16 +90,16 @@ class Field:
     signed: bool
     bit: int
     varbit: bool = False
-    member: str = ""  # its name in C, where its header is metadata
+    member: str = ""  # name in C, for fields of metadata
 
 
 @dataclass(frozen=True)
 class HeaderType:
     name: str
     fields: tuple[Field, ...]
-    nbytes: int  # in memory, the varbit at its longest
-    fixed_bytes: int  # on the wire, without the varbit
-    length: ir.Expr | None  # of a varbit in bits; its parameters are the fields before
+    nbytes: int  # bytes in memory, with the varbit at its longest
+    fixed_bytes: int  # bytes on the wire, without the varbit
+    length: ir.Expr | None  # bits of the varbit, by the fields before it
 
     @property
     def varbit(self) -> Field | None:
@@ -118,7 +118,7 @@ class _Placed:
     name: str
     slot: int
     offset: int
-    label: str  # in names of C
+    label: str  # part of names in C
 
     @property
     def at(self) -> str:
@@ -140,7 +140,7 @@ class Header(_Placed):
     metadata: bool
     slot: int
     offset: int
-    label: str  # of metadata the member of their struct
+    label: str  # for metadata, the member of their struct
     union: str | None = None
 
 
@@ -193,7 +193,7 @@ class Register:
     width: int
     size: int
     bank: int
-    member: str  # of the row
+    member: str  # member of the row
     initial: int = 0
 
     def code(self, index: str) -> str:
@@ -214,11 +214,11 @@ class Program:
     registers: dict[str, Register] = field(default_factory=dict)
     layout: Layout = field(default_factory=Layout)
     points: Points = field(default_factory=Points)
-    traced: bool = False  # its pipeline reports the events of each packet
+    traced: bool = False  # True if the pipeline reports the events of each packet
     objects: list[Object] = field(default_factory=list)
     unread: set[ir.Operation] = field(default_factory=set)  # operations that can be omitted without visible effect
     _types: dict[types.Header, HeaderType] = field(default_factory=dict)
-    _calculations: dict[str, str] = field(default_factory=dict)  # their functions in C
+    _calculations: dict[str, str] = field(default_factory=dict)  # functions of calculations in C
 
     def __post_init__(self) -> None:
         nodes = self.nodes

@@ -28,11 +28,11 @@ class Statements(ir.OperationVisitor[None]):
         self.program = program
         self.em = em
         self.x = Expressions(program, em, params)
-        self.prefix = prefix  # of labels
+        self.prefix = prefix  # prefix of labels
         self.exits = False
         self.loops = False
-        self._span: int | None = None  # of the operation at hand,
-        self._point = -1  # ... and its point
+        self._span: int | None = None  # span of the current operation
+        self._point = -1  # point of the current operation
 
     def body(self, start: ir.Block) -> list[Statement]:
         """Return the statements of all blocks, with their jumps and exits."""

@@ -397,7 +397,7 @@ class InHeader(Place):
 
     @property
     def _bytes(self) -> tuple[int, int, int]:
-        """First byte, how many, and the bits below the field in the last."""
+        """First byte, number of bytes, and number of bits below the field in the last byte."""
         first, last = self.field.bit // 8, (self.field.bit + self.width - 1) // 8
         return first, last - first + 1, (last + 1) * 8 - self.field.bit - self.width
 

@@ -1,7 +1,7 @@
 """Sum of several workers' counts of a network that they simulated together, as if from one fabric.
 
-Every worker counts the events at its own nodes and the losses on the way to them; all other counts are 0 there. So rows
-of the same port, queue or flow are added up.
+Every worker counts the events at its own nodes and the losses on the way to them; its other counts
+are 0. So the rows of a port, a queue or a flow are added up.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def _reduced(before: list[dict[int, Kind]]) -> Iterator[tuple[int, int, Kind]]:
     A chain implies an edge if it is as strict and, unless the edge is a reverse dependency, contains no reverse one.
     """
     depends: list[int] = []  # a bit for each vertex that it depends on, without reverse dependencies
-    later: list[int] = []  # those of them that need an earlier stage
+    later: list[int] = []  # the same without vertices that may be in the same stage
     for b, edges in enumerate(before):
         any_, strict = 0, 0
         for a in sorted(edges, reverse=True):

@@ -278,7 +278,7 @@ class Program:
 
     def _vertex_findings(self, pipeline: Pipeline, target: Target) -> Iterator[Finding]:
         arithmetic, functions, ranges = target.arithmetic, target.functions, self._ranges_in(target)
-        bits: Counter[Vertex] = Counter()  # of comparisons, beside the one of their result
+        bits: Counter[Vertex] = Counter()  # bits of comparisons, besides the one of their result
         for v, condition in ranges.items():
             bits[condition] += _range_bits(v) - 1
         if not functions.loops:

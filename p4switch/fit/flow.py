@@ -49,7 +49,7 @@ class Vertex:
     table: ir.Table | None = None
     register: str = ""
     access: str = ""  # "read" or "write"
-    index: tuple[str, ...] = ()  # what a register is addressed by
+    index: tuple[str, ...] = ()  # fields that address a register
     in_action: bool = False  # a table's
     effects: frozenset[ir.Effect] = ir.NOTHING
 
@@ -215,7 +215,7 @@ class Pipeline:
     ) -> None:
         """Append a vertex for `op`, by what it reads and writes.
 
-        `ahead`: it reads before the stage begins.
+        With `ahead`, it reads before the stage begins.
         """
         reads: set[str] = set()
         for read in op.reads:

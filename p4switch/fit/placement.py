@@ -39,7 +39,7 @@ class Demand:
 class Placement:
     """Placement in stages: `first` and `last` of each node, from 0.
 
-    `least`: fewer than `stages` are proven impossible.
+    `least` is True if a placement in fewer stages is proven impossible.
     """
 
     first: Mapping[Any, int]

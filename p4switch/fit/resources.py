@@ -104,8 +104,9 @@ def object_blocks(name: str, program: ir.Program, target: Target) -> int:
 class ParserNeeds:
     """Needs of a parser.
 
-    `states` and `bytes` on the longest path; `entries`: transitions of all states; `key_bits` of the widest
-    one; `sums`: where something is computed.
+    `states` and `bytes` are those of the longest path, and `entries` are the transitions of all
+    states. `key_bits` is the width of the widest transition. `sums` are the places where something
+    is computed.
     """
 
     states: int

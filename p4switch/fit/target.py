@@ -26,7 +26,7 @@ class _Part(BaseModel):
 
 
 class Memory(_Part):
-    """Blocks of memory: `blocks` in a stage, or in all where there are no stages."""
+    """Blocks of memory: `blocks` in a stage, or in total if there are no stages."""
 
     blocks: int = Field(ge=0)
     entries: int = Field(ge=1)
@@ -40,48 +40,48 @@ class Tcam(Memory):
 
 
 class Stage(_Part):
-    """Capabilities of a stage for the whole of the program in it."""
+    """Capacity of a stage; None: no limit."""
 
     tables: int | None = None
     conditions: int | None = None
     registers: int | None = None
     hashes: int | None = None
-    action_words: int | None = None  # of 32 bits
+    action_words: int | None = None  # number of words of 32 bits that actions can write
     exact_key_bits: int | None = None
     ternary_key_bits: int | None = None
 
 
 class Parser(_Part):
-    bytes: int | None = None  # that it may extract
-    states: int | None = None  # on one path
+    bytes: int | None = None  # bytes that it can extract
+    states: int | None = None  # states on one path
     entries: int | None = None  # transitions, each a row of a TCAM
-    key_bits: int | None = None  # of the packet and metadata, in one transition
-    arithmetic: bool = True  # sums and products of what is assigned there
+    key_bits: int | None = None  # bits of packet and metadata that one transition can compare
+    arithmetic: bool = True  # sums and products in values that the parser assigns
 
 
 class Arithmetic(_Part):
-    width_bits: int | None = None  # of additions, subtractions and shifts
-    compare_bits: int | None = None  # of < and its kin, as an operation of its own; 0: none
-    condition_bits: int | None = None  # that one condition may look at
-    range_bits: int = 0  # of < and its kin with a constant, in a condition, without an operation of its own
+    width_bits: int | None = None  # width of additions, subtractions and shifts
+    compare_bits: int | None = None  # width of <, <=, > and >= as operations of their own; 0: there are none
+    condition_bits: int | None = None  # bits that one condition can read
+    range_bits: int = 0  # width of <, <=, > and >= with a constant that are part of a condition; 0: there are none
     multiply: bool = True
     variable_shift: bool = True
 
 
 class Register(_Part):
     width_bits: int | None = None
-    operations: int | None = None  # between the read and the write of one access, on one path
+    operations: int | None = None  # operations between the read and the write of one access, on one path
     conditions: int | None = None
-    compare_bits: int | None = None  # of < and its kin in an access; default: as elsewhere
+    compare_bits: int | None = None  # width of <, <=, > and >= in an access; default: `arithmetic.compare_bits`
     coupled: int | None = None  # registers whose new values depend on each other's old ones
-    repeated: bool = False  # more than one access a packet
+    repeated: bool = False  # whether a packet may access a register more than once
     both_pipelines: bool = False
 
 
 class Functions(_Part):
-    """Other capabilities of a device; `random_ranges` and `hash_ranges`: other than powers of two."""
+    """Other capabilities of a device; `random_ranges` and `hash_ranges` are ranges other than powers of two."""
 
-    action_conditions: bool = True  # in actions of tables
+    action_conditions: bool = True  # conditions in actions of tables
     loops: bool = False
     recirculate: bool = True
     resubmit: bool = True
@@ -97,7 +97,7 @@ class Target(_Part):
     about: str
     sources: tuple[str, ...]
     stages: int | None = None  # shared by ingress and egress
-    phv_bits: int | None = None  # of headers and metadata at a time
+    phv_bits: int | None = None  # bits of headers and metadata that are live at the same time
     phv_untouched_bits: int = 0
     """Additional bits for fields that are neither read nor written between parser and deparser."""
     sram: Memory | None = None

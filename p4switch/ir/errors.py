@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from p4switch.errors import UserError
 
-_MOST_CHARACTERS = 300  # of an error
+_MOST_CHARACTERS = 300  # length of an error's text
 
 
 class ProgramError(UserError):

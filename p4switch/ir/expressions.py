@@ -18,7 +18,7 @@ ENUM_TYPE = Bits(32)
 class Const:
     value: int  # 0 and 1 for bool
     type: Type
-    member: str = ""  # of the enum or error that the value is the number of
+    member: str = ""  # member of the enum or error whose number the value is
 
     def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
         return visitor.const(self)
@@ -43,7 +43,7 @@ class LastField:
     stack: str
     name: str
     type: Type
-    member: str = ""  # of the union, in a stack of unions
+    member: str = ""  # member of the union, in a stack of unions
 
     def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
         return visitor.last_field(self)
@@ -61,7 +61,7 @@ class ElemField:
     name: str
     position: int
     type: Type
-    member: str = ""  # of the union, in a stack of unions; the one at `member_position`
+    member: str = ""  # member of the union at `member_position`, in a stack of unions
     member_position: int = 0
 
     def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
@@ -87,7 +87,7 @@ class Op:
     args: tuple[Expr, ...]
     type: Type
     depth: int = field(init=False)
-    size: int = field(init=False)  # as a tree
+    size: int = field(init=False)  # number of nodes in the expression as a tree
 
     def __post_init__(self) -> None:
         inner = [a for a in self.args if isinstance(a, Op)]

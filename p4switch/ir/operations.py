@@ -287,7 +287,7 @@ class CompositeOperation(Operation, abstract=True):
 
     __slots__ = ()
     _constants = ("effects", "name")
-    name: ClassVar[str]  # in the text of a program
+    name: ClassVar[str]  # name in the text of a program
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.composite(self)
@@ -363,7 +363,7 @@ class ExternOperation(Operation, abstract=True):
     """Operation of an extern, with a method for each tool, which takes the tool as its argument."""
 
     __slots__ = ()
-    draws: ClassVar[bool] = False  # whether it draws a random number
+    draws: ClassVar[bool] = False  # True if it draws a random number
 
     def accept(self, visitor: OperationVisitor[Result]) -> Result:
         return visitor.extern(self)

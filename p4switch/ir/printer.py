@@ -138,7 +138,7 @@ def _case(case: list[tuple[int, int | None]] | str) -> str:
 
 
 class _Graph:
-    """The text of the code from `start`; `end` is what the last block goes on to."""
+    """The text of the code from `start`; `end` is the name of the last block's successor."""
 
     def __init__(self, start: pr.Block, end: str) -> None:
         self._end = end

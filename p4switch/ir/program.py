@@ -31,7 +31,7 @@ class Block:
     ops: list[Operation] = field(default_factory=list)
     end: Terminator | None = None  # None: the end of the parser, control or action
     name: str = ""
-    span: int | None = None  # of a parser state
+    span: int | None = None  # span of a parser state
 
     @property
     def is_end(self) -> bool:
@@ -102,7 +102,7 @@ class Select:
 
     keys: list[Expr]
     cases: list[tuple[list[tuple[int, int | None]] | str, Block | None]]  # None: accept
-    spans: list[int | None] = field(default_factory=list)  # of the cases
+    spans: list[int | None] = field(default_factory=list)  # spans of the cases
 
     def accept(self, visitor: TerminatorVisitor[Result]) -> Result:
         return visitor.select(self)
@@ -120,7 +120,7 @@ class Action:
     params: list[tuple[str, Type]]
     body: Block
     span: int | None = None
-    number: int = 0  # by which BMv2 JSON refers to it
+    number: int = 0  # number by which BMv2 JSON refers to it
 
 
 @dataclass(slots=True, eq=False)
@@ -138,7 +138,7 @@ class ActionCall:
 
 
 KeyValue: TypeAlias = "int | tuple[int, int] | None"
-"""Value of a key in an entry: a number, (value, mask), (low, high) for range, or None for don't care.
+"""Value of a key in an entry: a number, (value, mask), (low, high) for a range, or None if any value matches.
 
 In a program for a target there is no None.
 """
@@ -150,7 +150,7 @@ class Entry:
 
     keys: Sequence[KeyValue]
     call: ActionCall
-    priority: int  # as in BMv2: the lowest wins
+    priority: int  # priority as in BMv2, where the lowest number wins
     const: bool | None = True  # None: the JSON does not say
     span: int | None = None
 
@@ -167,7 +167,7 @@ class Table:
     actions: list[Action] = field(default_factory=list)
     default: ActionCall | None = None
     default_const: bool = False
-    default_action_const: bool = False  # its data may change
+    default_action_const: bool = False  # True if the action is constant; its data may still change
     entries: list[Entry] | None = None
     size: int = DEFAULT_TABLE_SIZE
     profile: Profile | None = None
@@ -178,7 +178,7 @@ class Table:
     support_timeout: bool = False
     span: int | None = None
     ordered: bool = False  # an entry is found by its priority
-    hidden: bool = False  # its action is what stands outside of actions
+    hidden: bool = False  # True if its action has statements that are outside of actions in the source
 
     @property
     def room(self) -> int:
@@ -205,7 +205,7 @@ class Profile:
 class Counter:
     name: str
     size: int
-    table: str = ""  # of a direct one
+    table: str = ""  # table of a direct counter
     span: int | None = None
 
 
@@ -215,7 +215,7 @@ class Meter:
     size: int
     unit: str  # "packets" or "bytes"
     table: str = ""
-    result: Expr | None = None  # of a direct one
+    result: Expr | None = None  # field that a direct meter writes
     span: int | None = None
     rates: int = 2
 
@@ -226,7 +226,7 @@ class Register:
     size: int
     width: int
     span: int | None = None
-    initial: int = 0  # what its cells begin with
+    initial: int = 0  # initial value of its cells
 
 
 @dataclass(slots=True, eq=False)
@@ -372,7 +372,7 @@ class Program:
     # In one that is for a target:
     name: str = "program"
     package: str | None = None  # None: the JSON does not say
-    source_names: Mapping[str, str] = field(default_factory=dict)  # of what the target keeps for the blocks
+    source_names: Mapping[str, str] = field(default_factory=dict)  # source names of the target's storage for the blocks
     actions: list[Action] = field(default_factory=list)
     profiles: list[Profile] = field(default_factory=list)
     aliases: dict[str, tuple[str, str]] = field(default_factory=dict)  # other names of fields of metadata

@@ -8,7 +8,7 @@ from p4switch import ir
 from p4switch.ir.graph import code, tables
 from p4switch.ir.visitor import ExpressionVisitor
 
-_Name = tuple[str, str]  # of a metadata field: its instance and itself
+_Name = tuple[str, str]  # instance and name of a metadata field
 
 
 class _Mentioned(ExpressionVisitor[None]):
@@ -44,7 +44,7 @@ def unread(program: ir.Program, kept: Collection[_Name]) -> set[ir.Operation]:
     """
     metadata = {instance.name for instance in program.headers if instance.metadata}
     operations = [op for block in code(program) for op in block.ops]
-    waiting: dict[_Name, list[ir.Operation]] = {}  # on the field being read, which they write
+    waiting: dict[_Name, list[ir.Operation]] = {}  # operations by the field that they write
     written: dict[ir.Operation, list[_Name]] = {}
     needed: list[ir.Operation] = []
     for op in operations:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 _SOURCE = Path(__file__).parent / "reserve.c"
-_RESERVE_BYTES = 16 << 20  # of addresses: it is not touched
+_RESERVE_BYTES = 16 << 20  # size in the address space; the memory is not touched
 _free: Callable[[], None] | None = None  # once the library is loaded
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from p4switch.p4runtime.errors import denied, exhausted, invalid, not_found, precondition
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
 
-MAX_CONTROLLERS = 64  # connected at the same time, for each role
-MAX_ROLES = 1024  # that have a controller, or had a primary: the election ids of these are remembered
+MAX_CONTROLLERS = 64  # limit of controllers of a role that are connected at the same time
+MAX_ROLES = 1024  # limit of roles that have, or had, a controller; their highest election ids are remembered
 MAX_ROLE_NAME = 256
 
 
@@ -25,7 +25,7 @@ class Controller:
 
     send: Callable[[Message], None]
     role: str | None = None  # None: it has not introduced itself
-    device_id: int | None = None  # as `role`
+    device_id: int | None = None  # None: it has not introduced itself
     election_id: int | None = None
 
 

@@ -31,7 +31,7 @@ class CellStore:
         self._pipeline = pipeline
         self._switch = switch
         self._lock = lock
-        self._rates: dict[tuple[str, int], tuple[int, int, int, int]] = {}  # of meters that are not always green
+        self._rates: dict[tuple[str, int], tuple[int, int, int, int]] = {}  # rates of meters that are not always green
 
     # -- counters ---------------------------------------------------------------------------------------------------
 

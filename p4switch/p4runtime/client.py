@@ -96,7 +96,7 @@ class GrpcClient:
         self._incoming: queue.Queue[Message | P4RuntimeError] = queue.Queue()
         self._thread: threading.Thread | None = None
         self._call: Any = None
-        self._lock = threading.Lock()  # of what is closed, and of what closing has to end
+        self._lock = threading.Lock()  # guards what `close` ends, and whether it was called
         self._closed = False
 
     def __enter__(self) -> GrpcClient:
@@ -241,7 +241,7 @@ class GrpcClient:
         except self._grpc.RpcError as error:
             raise _error(error) from error
         except ValueError:
-            if self._closed:  # what gRPC tells of a call that begins after it
+            if self._closed:  # gRPC raises this for a call that begins after `close`
                 raise self._cancelled() from None
             raise
 

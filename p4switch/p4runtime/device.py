@@ -65,7 +65,7 @@ class _Undisturbed(AbstractContextManager[None]):
     def __init__(self, lock: AbstractContextManager[object]) -> None:
         self._lock = lock
         self._counting = threading.Lock()
-        self._held = 0  # or waited for
+        self._held = 0  # number of threads that hold the lock or wait for it
         self._collects = False
 
     def __enter__(self) -> None:
@@ -221,12 +221,12 @@ class Device:
         self._tick_ns = tick_ns
         self._pause_s = 0.0 if lock is None else _PAUSE_S
         self._lock = nullcontext() if lock is None else _Undisturbed(lock)
-        # Taken before the data plane's: what is written stays while it is read.
+        # This lock is taken before the data plane's, so nothing is written while entries are read.
         self._control: AbstractContextManager[object] = threading.RLock() if control is None else control
         self._down: set[int] = set()
         self._port_counts = port_counts
-        self._running: State | None = None  # what packets go through
-        self._saved: State | None = None  # verified and saved, waiting for COMMIT; what is read and written meanwhile
+        self._running: State | None = None  # state of the switch that packets go through
+        self._saved: State | None = None  # verified and saved, waiting for COMMIT; until then it is read and written
 
     # -- the pipeline -----------------------------------------------------------------------------------------------
 

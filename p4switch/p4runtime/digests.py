@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
 
 _LOG = logging.getLogger(__name__)
-MAX_LIST = 1024  # of a list whose size the controller does not limit
+MAX_LIST = 1024  # largest length of a list if the controller sets no limit
 MIN_ACK_TIMEOUT_NS = 100_000_000  # a shorter ack_timeout_ns counts as this, as in PI
-MAX_KEPT = 65536  # of one digest, not sent yet or not acknowledged; what is learnt beyond them is lost
+MAX_KEPT = 65536  # limit of unsent and unacknowledged data of one digest; further data are lost
 
 
 @dataclass(slots=True)
@@ -27,12 +27,12 @@ class _Stream:
     info: Digest
     config: Message | None = None  # None: the controller does not listen
     configured_ns: int = 0
-    buffer: dict[bytes, None] = field(default_factory=dict)  # in order, without repeats
-    first_ns: int = 0  # when the buffer got its first
+    buffer: dict[bytes, None] = field(default_factory=dict)  # data in order, without repetitions
+    first_ns: int = 0  # arrival of the first data in the buffer
     sent: dict[int, tuple[int, list[bytes]]] = field(default_factory=dict)  # list id: when, what
     unacknowledged: set[bytes] = field(default_factory=set)
     next_list: int = 1
-    lost: int = 0  # since the last one that was kept
+    lost: int = 0  # number of lost data since the last that was kept
 
 
 class DigestStore:
@@ -124,9 +124,9 @@ class DigestStore:
 
     @staticmethod
     def _expire(stream: _Stream, now_ns: int) -> None:
-        """Discard lists like PI: there is a sweep per time-out, and the second sweep that sees a list discards it.
+        """Discard lists like PI: there is one sweep per time-out, and the second one discards a list.
 
-        So unacknowledged data may be sent again one to two time-outs after they were sent.
+        So unacknowledged data may be sent again after one to two time-outs.
         """
         if stream.config is None:
             return

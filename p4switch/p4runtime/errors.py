@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2, status_pb2
 
-SPACE = "p4cc"  # whose numeric codes `p4.v1.Error.code` would be; there are none
+SPACE = "p4cc"  # namespace of the numeric codes in `p4.v1.Error.code`, which are not used
 _SHOWN = 3  # errors of a batch that a text has
 
 

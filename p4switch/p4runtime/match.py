@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from p4switch.engine._engine import KeyField
 
 
-_MOST_CALLS = 4096  # of a table, that are kept to be shared
+_MOST_CALLS = 4096  # number of a table's decoded actions that are kept to be shared
 
 
 def number(value: bytes, of: Value, where: str) -> int:

@@ -36,9 +36,9 @@ class Value:
 
     id: int
     name: str
-    bits: int  # what a value may have: the narrower of the controller's and the data plane's type
-    width: int  # of the data plane's type
-    size: int  # bytes of that
+    bits: int  # limit of values: the narrower one of the controller's and the data plane's type
+    width: int  # width of the data plane's type
+    size: int  # bytes of the data plane's type
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class Action:
     id: int
     name: str
     params: tuple[Value, ...]
-    position: Mapping[int, int]  # of a parameter id
+    position: Mapping[int, int]  # position of each parameter, by its id
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Table:
     id: int
     name: str
     fields: tuple[Field, ...]
-    position: Mapping[int, int]  # of a field id
+    position: Mapping[int, int]  # position of each field, by its id
     anything: tuple[KeyField, ...]  # the key that matches everything; for exact fields, a placeholder
     required: frozenset[int]  # positions of the exact fields
     actions: Mapping[int, ActionRef]
@@ -141,7 +141,7 @@ class Table:
     idle_timeout: bool
     room: int  # largest number of entries
     direct: tuple[str, ...]  # registers and extern objects with a cell for each entry
-    calls: dict[tuple[bytes, bool], Call] = field(default_factory=dict, compare=False)  # that were decoded before
+    calls: dict[tuple[bytes, bool], Call] = field(default_factory=dict, compare=False)  # actions decoded before
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class Pipeline:
 
     p4info: Message
     program: ir.Program
-    device_config: bytes  # what the controller sent: the BMv2 JSON, or PI's message around it
+    device_config: bytes  # config from the controller: the BMv2 JSON, or PI's message with it
     tables: dict[int, Table] = field(default_factory=dict)
     actions: dict[int, Action] = field(default_factory=dict)
     profiles: dict[int, Profile] = field(default_factory=dict)
@@ -197,7 +197,7 @@ class Pipeline:
     registers: dict[int, Cells] = field(default_factory=dict)
     value_sets: dict[int, ValueSet] = field(default_factory=dict)
     digests: dict[int, Digest] = field(default_factory=dict)
-    digest_of_list: dict[int, Digest] = field(default_factory=dict)  # by the JSON's learn list id
+    digest_of_list: dict[int, Digest] = field(default_factory=dict)  # digests by the JSON's learn list id
     packet_in: tuple[Value, ...] | None = None
     packet_out: tuple[Value, ...] | None = None
     port_width: int = field(init=False)
@@ -446,7 +446,7 @@ def _value(info: Message, width: int, where: str) -> Value:
     bits = info.bitwidth
     if bits <= 0 < width:
         invalid(f"{where}: {info.name} has no bit width in P4Info; translation to strings is not supported")
-    if bits != width and not info.HasField("type_name"):  # only translation makes the widths differ
+    if bits != width and not info.HasField("type_name"):  # the widths can only differ by translation
         invalid(f"{where}: {info.name} has {bits} bits in P4Info, {width} in the BMv2 JSON")
     return Value(info.id, info.name, min(bits, width), width, size(width))
 

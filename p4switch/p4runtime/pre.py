@@ -90,9 +90,9 @@ class ReplicationStore:
         return self._ports.parse(getattr(replica, kind), where)
 
     def _replicas(self, entry: Message) -> Sequence[tuple[int, int]]:
-        """Return port and instance of each replica, where the first backup whose port is up may take its place.
+        """Return port and instance of each replica; if its port is down, the first backup whose port is up replaces it.
 
-        None of them up: the replica's own port.
+        If no port is up, it is the replica's own port.
         """
         result = []
         for replica in entry.replicas:

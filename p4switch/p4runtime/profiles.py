@@ -22,7 +22,7 @@ Undo: TypeAlias = Callable[[], object]
 
 _T = TypeVar("_T")
 
-MAX_GROUP_WEIGHT = 65536  # of one group; the engine keeps one slot for each unit of weight
+MAX_GROUP_WEIGHT = 65536  # limit of a group's weights; the engine keeps one slot for each unit of weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Weighted:
 
     member: int
     weight: int  # 0 where weights are not allowed
-    watch: bytes | int | None  # as the controller wrote it: a port as bytes, or the deprecated number
+    watch: bytes | int | None  # watched port in the controller's form: bytes, or the deprecated number
     port: int | None  # the port that must be up
 
 
@@ -56,7 +56,7 @@ class Group:
     max_size: int
     handle: int
     users: int = 0  # table entries
-    slots: Slots = ()  # as BfRuntime has written them
+    slots: Slots = ()  # slots as BfRuntime has written them
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class _State:
     info: Profile
     members: dict[int, Member] = field(default_factory=dict)
     groups: dict[int, Group] = field(default_factory=dict)
-    one_shots: dict[int, OneShotGroup] = field(default_factory=dict)  # by engine handle
-    weight: int = 0  # of all groups, in what `size` counts
+    one_shots: dict[int, OneShotGroup] = field(default_factory=dict)  # groups by engine handle
+    weight: int = 0  # sum over all groups, in the unit of `size`
 
 
 class ProfileStore:

@@ -51,7 +51,7 @@ class P4RuntimeServer:
         *,
         early: bool = False,
     ) -> None:
-        self._served: dict[int, _Served] = {}  # by the device's id
+        self._served: dict[int, _Served] = {}  # devices by their ids
         self._packet_out = packet_out
         # Held while a primary writes, so that a replaced primary finishes before the next one begins.
         self._lock = threading.RLock()

@@ -55,7 +55,7 @@ class Entry:
     """Table entry as a controller wrote it."""
 
     target: Target
-    group: OneShotGroup | None = None  # of a one-shot target
+    group: OneShotGroup | None = None  # group of a one-shot target
     handle: int = -1
     is_const: bool = False
     metadata: bytes = b""
@@ -74,7 +74,7 @@ class _State:
     default_metadata: bytes = b""
     default_cookie: int = 0
     default_meter: MeterRates | None = None
-    masks: tuple[int, ...] = ()  # of the exact fields, in order; empty: they are whole
+    masks: tuple[int, ...] = ()  # masks of the exact fields, in order; empty: all bits count
 
     def key_of(self, matches: Sequence[Message]) -> tuple[KeyField, ...]:
         """Return the engine's key, without the bits that masks exclude.
@@ -570,7 +570,7 @@ class TableStore:
     # -- reconciliation ---------------------------------------------------------------------------------------------
 
     def carried(self) -> Iterator[Message]:
-        """Yield all that a controller wrote or could have written: non-constant entries, changed default actions."""
+        """Yield everything that a controller can have written: non-constant entries and changed default actions."""
         for state in self._states.values():
             info = state.info
             query = p4runtime_pb2.TableEntry(table_id=info.id)

@@ -156,7 +156,7 @@ class Trees:
                 into[ident] = new
             if into is self.trees:
                 self._set_group(ident, None if new is None else list(self._replicas(new)))
-            else:  # what the groups have of it changes
+            else:  # only the node's part of the groups changes
                 for number, tree in self.trees.items():
                     self._set_group(number, list(self._replicas(tree)))
 

@@ -1,4 +1,4 @@
-"""Parser value sets."""
+"""Value sets of parsers."""
 from __future__ import annotations
 
 from collections.abc import Iterator

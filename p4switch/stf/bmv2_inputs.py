@@ -1,8 +1,8 @@
 """Inputs of tests that BMv2 has no commands for: clock, queue depth and wide registers.
 
-simple_switch reads its own clock and queues, and its interface sets at most 64 bits of a register's cell. So actions
-are added at the start of the program's pipelines that set what a packet will find. They read added registers, which the
-commands of the test write.
+simple_switch reads its own clock and queues, and its interface sets at most 64 bits of a register's
+cell. So actions at the start of the program's pipelines set these values for each packet. The
+actions read added registers, which the commands of the test write.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def with_inputs(
 ) -> dict[str, Any]:
     """Return `document`, a program with this packet path, with the added actions that a test needs.
 
-    `timed`: a packet arrives at CLOCK[0], and the next one BETWEEN_TICKS later. `deep`: each packet finds DEPTH[0]
-    cells in its queue, and leaves as many behind. Write n is carried out by the first packet after PENDING[n] has
-    become 1.
+    If `timed`, a packet arrives at CLOCK[0], and the next one BETWEEN_TICKS later. If `deep`, there
+    are DEPTH[0] cells in the queue when a packet enters and when it leaves. Write n is carried out
+    by the first packet after PENDING[n] has become 1.
     """
     if not timed and not deep and not writes:
         return document
@@ -41,7 +41,7 @@ def with_inputs(
         depths = [_read(editor.intrinsic(name), DEPTH, 0) for name in ("enq_qdepth", "deq_qdepth")]
         editor.before("egress", [("always", depths)])
     if timed:
-        editor.register(CLOCK, 2, 48)  # of the next packet from outside, and of this one
+        editor.register(CLOCK, 2, 48)  # arrival of the next packet from outside, and of the current one
         now = editor.field("now", 48)
         arrival = [_read(now, CLOCK, 0), _write(CLOCK, 1, _field(now)), _write(CLOCK, 0, _plus(now, BETWEEN_TICKS))]
         arrival.append(_assign(editor.intrinsic("ingress_timestamp"), _field(now)))

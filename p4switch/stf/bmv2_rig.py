@@ -28,8 +28,8 @@ from p4switch.stf.names import Names, find
 from p4switch.stf.runner import Runner, Sent
 from p4switch.tcp_ports import await_listener, free_port
 
-_START_S = 30.0  # for simple_switch to start, on a busy machine
-_QUIET_S = 0.5  # no packet left for so long: all have been handled
+_START_S = 30.0  # time for simple_switch to start on a busy machine
+_QUIET_S = 0.5  # time without departing packets after which all packets have been processed
 
 
 def _tool(name: str) -> str:
@@ -230,7 +230,7 @@ class Feed:
 
     def __init__(self, packets: Sequence[tuple[int, bytes]], writers: Mapping[int, Any]) -> None:
         self._ports = [port for port, _ in packets]
-        self._writers = dict(writers)  # those still open
+        self._writers = dict(writers)  # writers of files that are still open
         self._waiting: dict[int, deque[tuple[int, bytes]]] = {port: deque() for port in writers}
         for position, (port, frame) in enumerate(packets):
             self._waiting[port].append((position, frame))
@@ -390,7 +390,7 @@ def files_command(program: Path, files: Mapping[int, str], thrift_port: int) -> 
     interfaces = [word for port, name in files.items() for word in ("-i", f"{port}@{name}")]
     return [
         _tool("simple_switch"), "--use-files", "0", "--thrift-port", str(thrift_port), "--device-id", str(thrift_port),
-        *interfaces, str(program), "--", "--priority-queues", "8",  # with one, it drops what a program gives another
+        *interfaces, str(program), "--", "--priority-queues", "8",  # one queue serves one priority only
     ]  # fmt: skip
 
 

@@ -60,9 +60,9 @@ COMPARE: dict[str, Callable[[int, int], bool]] = {
 
 
 def parse(text: str) -> list[Command]:
-    """Return the commands of a test; a line that does not start with a command continues the one before.
+    """Return the commands of a test; a line that does not start with a command continues the previous one.
 
-    Raises StfError for a line that is meant as a command and is none.
+    Raises StfError for a line with a misspelt command.
     """
     commands: list[Command] = []
     for number, raw in enumerate(text.splitlines(), start=1):

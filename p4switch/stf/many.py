@@ -56,7 +56,7 @@ _DEFAULT = Options()
 class Outcome:
     """Outcome of a test besides its error, by the lines of the packets in the test."""
 
-    said: list[tuple[int, str]] = field(default_factory=list)  # by the program
+    said: list[tuple[int, str]] = field(default_factory=list)  # messages of the program
     traces: dict[int, Trace] = field(default_factory=dict)
     coverage: Coverage = field(default_factory=Coverage)
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 _UNKNOWN = Layout(())
-BETWEEN_TICKS = 1000  # from packet to packet
-_MAX_TICK = (1 << 48) - 1  # of timestamps with 48 bits
+BETWEEN_TICKS = 1000  # ticks from one packet to the next
+_MAX_TICK = (1 << 48) - 1  # largest timestamp of 48 bits
 _MAX_DEPTH = (1 << 19) - 1  # enq_qdepth and deq_qdepth
 
 
@@ -65,20 +65,20 @@ class Runner:
         self.switch = switch
         self.traces: dict[int, Trace] = {}
         self._decoder = decoder
-        self.sent: dict[int, list[Sent]] = {}  # by port
+        self.sent: dict[int, list[Sent]] = {}  # frames by port
         self._packet_lines: list[int] = []
         self.expected: dict[int, list[tuple[Command, str | None]]] = {}
         self.mentioned: set[int] = set()
         self.nothing_else = False
         self._tell = tell
-        self.now = BETWEEN_TICKS  # when the next packet arrives
-        self._arrived = 0  # when the last one did
-        self.depth: int | None = None  # of the queues that packets meet; None: of the test's one queue
-        self.entries: dict[str, tuple[str, int]] = {}  # by the name given with `=`
+        self.now = BETWEEN_TICKS  # arrival of the next packet
+        self._arrived = 0  # arrival of the last packet
+        self.depth: int | None = None  # depth of the queues that packets meet; None: that of the test's own queue
+        self.entries: dict[str, tuple[str, int]] = {}  # entries by the name given with `=`
         self.groups: dict[int, dict[int, list[tuple[int, int]]]] = {}  # group -> node -> (port, rid)
         self.nodes: list[list[tuple[int, int]]] = []
         self.sessions: dict[int, int] = {}  # session -> group
-        self.members: dict[str, list[list[tuple[bytes, bytes]]]] = {}  # of value sets
+        self.members: dict[str, list[list[tuple[bytes, bytes]]]] = {}  # members of value sets
 
     def run(self, commands: Iterable[Command]) -> None:
         """Run a test.
@@ -186,7 +186,7 @@ class Runner:
                 extra = sent[len(expected)]
                 message = f"port {port}: expected {len(expected)} packets, got {len(sent)}"
                 message += f"; the first one more: {extra.frame.hex().upper()}"
-                if not extra.line:  # of BMv2 it is not known which packet it is of
+                if not extra.line:  # BMv2 does not report which packet has caused a frame
                     raise UserError(message)
                 raise StfError(extra.line, message, packet_line=extra.line)
 

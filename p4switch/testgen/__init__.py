@@ -36,8 +36,8 @@ def generate(
 ) -> tuple[Code, Result]:
     """Return tests for the program in file `path` that cover all statements, within `seconds` from now.
 
-    `most` is the maximum number of tests. `assume`: see `testgen.assume`; all assumptions have to hold. `arch` and
-    `pipeline`: see `compile_program`.
+    `most` is the maximum number of tests. All assumptions in `assume` (`testgen.assume`) have to
+    hold. `compile_program` describes `arch` and `pipeline`.
 
     Raises CompileError and UserError.
     """

@@ -71,7 +71,7 @@ class Checksums:
         formulas: list[Any] = []
         for checksum in m.program.checksums:
             header, bits = checksum.target.header, width(checksum.target.type)
-            absent = header in m.headers and header not in m.valid  # such are right in both switches
+            absent = header in m.headers and header not in m.valid  # both switches treat absent headers as correct
             if not checksum.verify or absent or not self._applies(checksum, m.code.behind(m.code.first)):
                 continue
             computed, there = self.of(checksum.calculation, rest), m.value(checksum.target)

@@ -56,7 +56,7 @@ class Following(ir.TerminatorVisitor[Iterator[Successor]]):
             matches = self._prover.flag() if isinstance(case, str) else matching(keys, case, end.keys)
             yield Successor(target, self._state.under(conjunction(rest, matches)), span, "the case is never taken")
             rest = conjunction(rest, negation(matches))
-        self._prover.ends.append(self._state.under(rest))  # without an error, as in both switches
+        self._prover.ends.append(self._state.under(rest))  # parsing ends without an error, as in both switches
 
     def apply(self, end: ir.Apply) -> Iterator[Successor]:
         table, state, prover = end.table, self._state, self._prover

@@ -16,7 +16,7 @@ from p4switch.testgen.values import ZERO, Scalar, Variables, constants, typed
 if TYPE_CHECKING:
     from p4switch.testgen.machine import Machine
 
-_OPEN_KINDS = ("lpm", "ternary", "range", "optional")  # of keys that may match anything
+_OPEN_KINDS = ("lpm", "ternary", "range", "optional")  # match kinds whose keys may match anything
 
 
 class Lookups:

@@ -122,9 +122,9 @@ class Machine:
         self.store: dict[tuple[str, str], Scalar] = {}
         self.valid: set[str] = set()
         self.next: dict[str, int] = {}
-        self.length = ZERO  # of the packet, as the switch keeps count
-        self.cells: dict[tuple[str, int], Scalar] = {}  # of registers
-        self.params: list[Scalar] = []  # of the action that runs
+        self.length = ZERO  # length of the packet, as counted by the switch
+        self.cells: dict[tuple[str, int], Scalar] = {}  # cells of registers
+        self.params: list[Scalar] = []  # parameters of the running action
         self.last_applied: Any = None  # the table and its action
         self.ahead = 0  # the statements that can follow
         self.way = self.code.lowered.package.way(self)
@@ -195,7 +195,7 @@ class Machine:
         data = [self.input(f"p{i}", 8) for i in range(length)]
         self.out.packet = bytes(s.number for s in data)
         size = Scalar(length, self.out.variables.setdefault("len", _variable("len", 32)) if self.symbolic else None)
-        self.port_in, self.length_in = port, size  # of the packet that arrived
+        self.port_in, self.length_in = port, size  # port and length of the packet that arrived
         self.way.run(data)
 
     # Parser
@@ -459,7 +459,7 @@ class Machine:
         """Store `value`, which is that of `source`, in a field."""
         header, name = self._place(place)
         if header in self.headers and header not in self.valid:
-            return  # what is written to a header that is not valid cannot be read
+            return  # a value written to an invalid header cannot be read
         self.store[header, name] = value
         if isinstance(place.type, types.Varbit) and isinstance(source, ir.FieldRef):
             self.store[header, f"{name}#"] = self.store.get((source.header, f"{source.name}#"), ZERO)

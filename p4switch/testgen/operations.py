@@ -128,7 +128,7 @@ class Operations(ir.OperationVisitor[None]):
                 raise ParserError("ParserInvalidArgument")
         widths = [variable if isinstance(t, types.Varbit) else width(t) for _, t in fields]
         m.need(sum(widths))
-        if variable > longest:  # after the packet's length, as in simple_switch
+        if variable > longest:  # this check follows that of the packet's length, as in simple_switch
             raise ParserError("HeaderTooShort")
         m.set_valid(name)
         for (f, t), bits in zip(fields, widths, strict=True):

@@ -15,17 +15,18 @@ from p4switch.testgen.run import Entry, Run
 from p4switch.testgen.search import Test
 
 _ALL = "1:1000000"
-_RATES = (f"{_ALL} {_ALL}", f"0:0 {_ALL}", "0:0 0:0")  # so that a packet is green, yellow, red
+_RATES = (f"{_ALL} {_ALL}", f"0:0 {_ALL}", "0:0 0:0")  # rates for which a packet is green, yellow or red
 
 
 def stf(test: Test, new: Sequence[Location], if_zero: Sequence[Location]) -> str:
     """Return the STF of a test.
 
-    `new` are the statements that it is the first to cover, `if_zero` those that it covers if undefined values are zero.
+    `new` are the statements that no earlier test covers, and `if_zero` those that it covers only if
+    undefined values are zero.
     """
     run = test.run
     lines = [f"# covers {Path(place.file).name}:{place.line}" for place in new]
-    lines += [f"# covers {Path(place.file).name}:{place.line} where what is undefined is zero" for place in if_zero]
+    lines += [f"# covers {Path(place.file).name}:{place.line} if undefined values are zero" for place in if_zero]
     lines = [*dict.fromkeys(lines), *setup(run)]
     lines.append(f"packet {run.port} {run.packet.hex().upper()}")
     for port, data, mask in test.expected:

@@ -53,7 +53,7 @@ class State:
 class Prover:
     """Formulas of `code`, built until `deadline`, a time of `time.monotonic`. Raises TimeoutError after it.
 
-    `stable`: a field of an invalid header reads the same every time, which P4 does not promise.
+    With `stable`, a field of an invalid header always reads the same, which P4 does not guarantee.
     """
 
     def __init__(self, code: Code, deadline: float, stable: bool = False) -> None:
@@ -62,7 +62,7 @@ class Prover:
         self.headers = {i.name: i.type for i in self.program.headers}
         self._stacks = {ref.name: names for ref, names in self.program.stacks}
         self.siblings = {m: members for _, members in self.program.unions for m in members}
-        self.parser_error: Place | None = None  # where the target has the error of the parser that is followed
+        self.parser_error: Place | None = None  # place of the parser's error in the target's metadata
         self._types: dict[Place, types.Type] = {
             **{(i, n): t for i, h in self.headers.items() for n, t in flat_fields(h)},
             **{(m.name, n): t for m in self.program.metadata for n, t in m.fields},
@@ -72,8 +72,8 @@ class Prover:
         self._stale: dict[Place, Scalar] | None = {} if stable else None
         proviso = ", unless a field of a header that is not valid changes between two reads" if stable else ""
         self.reached = Reached(code, deadline, proviso)
-        self.ends: list[State] = []  # of the pipeline, by exit or an error of the parser
-        self.params: list[Scalar] = []  # of the action that is followed
+        self.ends: list[State] = []  # ends of the pipeline by exit or by an error of the parser
+        self.params: list[Scalar] = []  # parameters of the followed action
         code.lowered.package.prove(self)
 
     # For the architecture's packet path

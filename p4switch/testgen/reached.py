@@ -15,7 +15,7 @@ from p4switch.ir.graph import reverse_postorder
 from p4switch.testgen.code import Code
 from p4switch.testgen.conditions import disjunction
 
-_RESOURCES = 1_500_000  # of one question to z3, in its own units
+_RESOURCES = 1_500_000  # limit of one question to z3, in z3's units
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Unreachable:
 class Reached:
     """Conditions under which the blocks and statements of `code` are reached.
 
-    `deadline`: see `Prover`. `proviso` is added to each reason.
+    `Prover` describes `deadline`. `proviso` is added to each reason.
     """
 
     def __init__(self, code: Code, deadline: float, proviso: str = "") -> None:
@@ -50,8 +50,8 @@ class Reached:
         self._where: dict[int, list[Any]] = {}  # guards of each statement
         self._guards: dict[ir.Block, list[Any]] = {}
         self._edges: dict[ir.Block, list[Edge]] = {}
-        self._blocks: dict[int, list[ir.Block]] = {}  # of each statement
-        self._conditions: dict[int, str] = {}  # what keeps checksums from being one
+        self._blocks: dict[int, list[ir.Block]] = {}  # blocks with each statement
+        self._conditions: dict[int, str] = {}  # condition of each statement, in words
         for block in with_actions(block for start in code.blocks.values() for block in reverse_postorder(start)):
             for span in spans(block):
                 self._blocks.setdefault(code.bit(span), []).append(block)

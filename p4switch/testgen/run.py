@@ -40,8 +40,9 @@ class Inputs:
 class Alternative:
     """Other outcome of a decision: under `formula`, or with other `choices`. `own` and `reach` are statements.
 
-    `formula` may be a function that makes it, because few of many are used; see `condition`. `by_chance`: the outcome
-    is unknown, and there is always another one, so the search has to limit their number.
+    `formula` may be a function that makes the formula, because few of many are used; see
+    `condition`. If `by_chance`, the outcome is unknown and there is always another one, so the
+    search has to limit their number.
     """
 
     site: Any
@@ -79,7 +80,7 @@ class Entry:
     keys: list[tuple[ir.Key, int | None]]  # None: whatever the key is
     action: ir.Action
     args: list[int]
-    colour: int | None = None  # of its direct meter
+    colour: int | None = None  # colour of the entry's direct meter
 
 
 @dataclass(slots=True)
@@ -98,11 +99,11 @@ class Run:
     outputs: list[tuple[int, bytes]] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     defaults: dict[str, tuple[ir.Table, ir.Action, list[int]]] = field(default_factory=dict)
-    registers: dict[tuple[str, int], int] = field(default_factory=dict)  # what was in those that were read
+    registers: dict[tuple[str, int], int] = field(default_factory=dict)  # initial values of registers that were read
     draws: dict[str, int] = field(default_factory=dict)  # random numbers, by `FILE:LINE`
     sessions: dict[int, int] = field(default_factory=dict)
     groups: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    members: list[tuple[str, int]] = field(default_factory=list)  # of value sets, the fields as one number
+    members: list[tuple[str, int]] = field(default_factory=list)  # members of value sets, with the fields as one number
     port: int = 0
     packet: bytes = b""
     parsed_bytes: int = 0

@@ -35,8 +35,8 @@ _CHANCES = 64  # number of other data tried for one hash without anything new
 class Test:
     """Packet with its required setup and its results; `expected` has a mask for each packet.
 
-    It holds for all undefined values. `anyway` are the statements that it then covers in any case; the run uses zeros
-    for undefined values.
+    The results are the same for all undefined values. `anyway` are the statements that it covers
+    for all of them; the run uses zeros.
     """
 
     run: Run
@@ -49,7 +49,8 @@ class Test:
 class Result:
     """Result. `unreachable` are statements that are proven to be; `missing` are others that no test covers.
 
-    `exhausted`: nothing was left to try. `given_up`: number of questions that z3 did not decide within the cost limit.
+    `exhausted` is True if nothing was left to try. `given_up` is the number of questions that z3
+    did not decide within the cost limit.
     """
 
     tests: list[Test] = field(default_factory=list)
@@ -89,7 +90,7 @@ class Search:
         self._gained = 0  # the run that last covered something new
         self._heaps: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = [], []
         self._later: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = [], []
-        self._turn = 0  # of the heap that has the next question
+        self._turn = 0  # index of the heap that has the next question
         self._asked: set[int] = set()
         self._attempts: Counter[Any] = Counter()
         self._vain: Counter[Any] = Counter()
@@ -194,8 +195,9 @@ class Search:
     def _offer(self, run: Run, position: int, way: Alternative, effort: int, rounds: int = 0) -> None:
         """Add an alternative to both heaps, of which one finds quickly what the other finds slowly.
 
-        Among alternatives of the same cost, one heap has the newest first, and for rounds of a loop the earliest; the
-        other has those first that leave the newest run as early as possible.
+        Alternatives of the same cost have an order in each heap. In one heap the newest comes
+        first, and among rounds of a loop the earliest. In the other heap that alternative comes
+        first that leaves the newest run earliest.
         """
         number = next(self._count)
         worth = self._worth(way, run.decisions[position])
@@ -225,7 +227,7 @@ class Search:
         inputs = self._solver.inputs(run, i, way, wishes, effort=effort)
         if inputs is not None:
             self._try(inputs)
-            if wishes and missing & self._wanted():  # they may have led it astray
+            if wishes and missing & self._wanted():  # these wishes may have been the reason for the failure
                 inputs = self._solver.inputs(run, i, way, effort=effort)
                 if inputs is not None:
                     self._try(inputs)

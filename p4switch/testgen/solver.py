@@ -17,7 +17,7 @@ from p4switch.testgen.values import Variables
 _RESOURCES = 150_000
 _MORE = 4
 _MOST = 10_000_000
-_ROUNDS = 60  # of asking for less
+_ROUNDS = 60  # number of rounds in which less is asked for
 _PRODUCTS = (z3.Z3_OP_BMUL, z3.Z3_OP_BUDIV, z3.Z3_OP_BUREM, z3.Z3_OP_BUDIV_I, z3.Z3_OP_BUREM_I)
 # Values that are tried for a factor, from its number in the run and its width in bits.
 _NUMBERS: tuple[Callable[[int, int], int], ...] = (
@@ -37,7 +37,7 @@ class Solver:
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
         self._variables = Variables()
-        self.undecided = False  # whether the last question was too hard
+        self.undecided = False  # True if the last question was too hard
 
     def inputs(
         self,

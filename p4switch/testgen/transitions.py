@@ -21,7 +21,7 @@ class Transitions(ir.TerminatorVisitor[ir.Block | None]):
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._looked_for: dict[str, dict[tuple[int, ...], bool]] = {}  # in value sets
+        self._looked_for: dict[str, dict[tuple[int, ...], bool]] = {}  # keys that were looked up in value sets
         self._lookups = Lookups(machine)
 
     def goto(self, end: ir.Goto) -> ir.Block:
@@ -81,7 +81,7 @@ class Transitions(ir.TerminatorVisitor[ir.Block | None]):
         m = self._machine
         ways: list[Alternative] = []
         holds: Any = None
-        outside: list[tuple[Any, bool]] = []  # of the value set that the packet's values are in
+        outside: list[tuple[Any, bool]] = []  # conditions that the packet's values are in the value set
         for i, (index, is_rule, target, asked) in enumerate(options if m.symbolic else ()):
             whole = functools.partial(rules.taken if is_rule else rules.missed, index, keys, m.out_of_time)
             choices = [*outside, *((key, True) for key in asked)]
@@ -90,7 +90,7 @@ class Transitions(ir.TerminatorVisitor[ir.Block | None]):
                 holds = None if decided else whole()
                 outside = [(key, False) for key in asked]
             elif (not decided or choices) and (not is_rule or rules.possible(index, keys)):
-                when = None if decided or (i < taken and asked) else whole  # what came before does not match as it is
+                when = None if decided or (i < taken and asked) else whole  # earlier cases do not match anyway
                 own = m.code.own(target)
                 reach = m.code.behind(m.part) if target is None else m.code.reach(target)
                 ways.append(Alternative((outcome[0], i), own, reach, when, tuple(choices)))

@@ -37,7 +37,7 @@ _ASKS = {
 
 @dataclass
 class _Packet:
-    """Requests of a packet, with their places, and the parser that it reached last."""
+    """Requests of a packet with their places, and the last parser that it reached."""
 
     asked: dict[str, Place | None] = field(default_factory=dict)
     parser: str = ""

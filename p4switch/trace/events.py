@@ -59,14 +59,14 @@ class Event:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received(Event):
     port: int
-    length: int  # on the wire, in bytes
-    frame: bytes = field(repr=False)  # as far as it is present; the rest is zeros
+    length: int  # bytes on the wire
+    frame: bytes = field(repr=False)  # the bytes that are stored; the others are zeros
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateEntered(Event):
     state: str
-    parser: str  # as in BMv2 JSON: "parser", "ingress_parser", "egress_parser"
+    parser: str  # name in BMv2 JSON: "parser", "ingress_parser", "egress_parser"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +130,13 @@ class ActionRun(Event):
     table: str
     action: str
     arguments: tuple[Value, ...]
-    member: int | None  # of the table's action profile
+    member: int | None  # member of the table's action profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementRun(Event):
     text: str
-    operation: str  # as BMv2 calls it
+    operation: str  # BMv2's name
     changes: tuple[Change, ...]
 
 
@@ -227,7 +227,7 @@ class Recirculated(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Generated(Event):
-    application: int  # of the packet generator
+    application: int  # application of the packet generator
     made: int  # number of the copy
 
 
@@ -235,7 +235,7 @@ class Generated(Event):
 class QueueStopped(Event):
     port: int
     queue: int
-    stopped: bool  # otherwise it may continue
+    stopped: bool  # False: the packet may continue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,5 +253,5 @@ class Emitted(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transmitted(Event):
     port: int
-    length: int  # on the wire, in bytes
-    frame: bytes = field(repr=False)  # as far as it is present; the rest is zeros
+    length: int  # bytes on the wire
+    frame: bytes = field(repr=False)  # the bytes that are stored; the others are zeros

@@ -13,7 +13,7 @@ from p4switch.ir.places import Place
 from p4switch.trace import events as ev
 from p4switch.trace.events import hexadecimal
 
-_WIDTH = 28  # of the column with the places
+_WIDTH = 28  # width of the column with the places
 _Part = str | tuple[str, str]
 
 

@@ -15,24 +15,24 @@ from p4switch.tables import Table
 
 Bytes = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**48)]
 Priority = Annotated[int, Field(ge=0, le=7)]
-Alpha = Annotated[float, Field(gt=0, le=1e6)]  # of a dynamic threshold: so many times what is free
+Alpha = Annotated[float, Field(gt=0, le=1e6)]  # factor of a dynamic threshold: its ratio to the free buffer
 
 
 class TrafficManager(Table):
     """A switch's queues and buffer. Sizes count frames from the Ethernet header to the ICRC; None: no limit."""
 
     buffer_bytes: Bytes | None = None  # shared by all ports
-    queue_bytes: Bytes | None = None  # the most that the queue of one priority at a port may hold
-    # The most that a queue may hold with a yellow packet that comes to it: programs for chips give packets colours.
+    queue_bytes: Bytes | None = None  # limit of the queue of one priority at a port
+    # Limit of a queue for arriving yellow packets; programs for chips give packets colours.
     yellow_bytes: Bytes | None = None
-    red_bytes: Bytes | None = None  # the same with a red packet
-    port_bytes: Bytes | None = None  # the most that all queues of a port may hold
-    # A lossy queue may hold alpha times what is free of the shared buffer.
+    red_bytes: Bytes | None = None  # limit of a queue for arriving red packets
+    port_bytes: Bytes | None = None  # limit of all queues of a port together
+    # Limit of a lossy queue: alpha times the free part of the shared buffer.
     alpha: Alpha | None = None
-    # Within a queue: first in, first out, or the ingress ports by turns.
+    # Order within a queue: first in, first out, or the ingress ports in turn.
     scheduler: Literal["fifo", "round_robin"] = "fifo"
-    # Between the queues of a port: the higher priority first; or, among equal_priorities, that whose head was enqueued
-    # first (lanes), or that which was served least recently.
+    # Order of a port's queues: the higher priority first. Among equal_priorities, the queue whose
+    # head was enqueued first (lanes), or the queue that was served least recently.
     classes: Literal["strict", "oldest", "least_recent"] = "strict"
     equal_priorities: tuple[Priority, ...] = Field(default=(), strict=False)  # see `classes`
     cell_bytes: Annotated[Bytes, Field(le=1 << 16)] = 80  # unit of the depths that programs see; 0: packets
@@ -45,15 +45,16 @@ class TrafficManager(Table):
 class Trimming(Table):
     """Trimming by the traffic manager at one port; see `Fabric.set_trimming`. Limits of None: no limit."""
 
-    # Those whose packets are trimmed when their queue has no room.
+    # Priorities whose packets are trimmed when their queue is full.
     priorities: tuple[Priority, ...] = Field(strict=False)
-    limit_bytes: Bytes | None  # of each of these queues
-    trim_priority: Priority  # the queue that trimmed packets go on in
-    trim_limit_bytes: Bytes | None  # of that queue
-    trim_size_bytes: Annotated[int, Field(ge=1, le=65535)] | None  # what is left of a packet; None: it is dropped
-    # Which packet is trimmed: the one that comes, or by a fair coin it or the youngest one of the queue.
+    limit_bytes: Bytes | None  # limit of each of these queues
+    trim_priority: Priority  # queue of the trimmed packets
+    trim_limit_bytes: Bytes | None  # limit of the queue of trimmed packets
+    trim_size_bytes: Annotated[int, Field(ge=1, le=65535)] | None  # length of a trimmed packet; None: it is dropped
+    # The packet that is trimmed: the arriving one, or with probability 1/2 the youngest one of the
+    # queue instead.
     victim: Literal["newest", "newest_or_youngest"] = "newest"
-    seed: Annotated[int, Field(ge=0, lt=2**62)] = 0  # of the coin
+    seed: Annotated[int, Field(ge=0, lt=2**62)] = 0  # seed of the random choice
 
 
 def dscp_classes(priority_of_dscp: Mapping[int, int]) -> list[int]:

@@ -49,7 +49,7 @@ class OverTime(FigurePerVariant):
         title = plain(", ".join(place.replace("_", " ") for place in places))
         if len(largest) <= _MOST_INSIDE:
             axes.legend(title=title)
-        else:  # beside the axes, because there is no room inside
+        else:  # the legend is beside the axes, because there is no room inside
             axes.legend(title=title, ncols=2, fontsize="xx-small", loc="center left", bbox_to_anchor=(1.0, 0.5))
         unit = self.probe.unit_of(str(value))
         what = self.probe.reads if value in ("value", unit) else str(value).replace("_", " ")

@@ -28,8 +28,8 @@ from reports.replay.page import shell
 
 MOST_SAMPLES = 512
 _LOOPBACK = "127.0.0.1"
-MOST_CONNECTIONS = 16  # at a time; a browser uses six
-_REQUEST_S = 5.0  # for a whole request, from the connection to the last byte of the answer
+MOST_CONNECTIONS = 16  # limit of connections at a time; a browser uses six
+_REQUEST_S = 5.0  # time for a whole request, from the connection to the last byte of the answer
 _LOOK_S = 0.25  # interval at which time-outs of connections are checked
 Counters = Mapping[str, Mapping[str, Any]]  # `Live.stats` by switch
 Files = dict[str, tuple[str, bytes]]  # type and content by path; empty content means that there is none yet

@@ -88,7 +88,7 @@ class _Follower:
         self._network = network
         self._packets: dict[int, Packet] = {}  # by id
         self._texts: dict[str, int] = {"": 0}
-        self._tables: dict[int, dict[str, Any]] = {}  # by node: the table lookup whose action comes next
+        self._tables: dict[int, dict[str, Any]] = {}  # table lookup whose action comes next, by node
 
     def note(self, event: Mapping[str, Any]) -> None:
         """Add one line of the trace."""

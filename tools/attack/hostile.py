@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-MARK = "zq7"  # in each text, which must never become anything but text
+MARK = "zq7"  # part of each text, which must never become anything but text
 TEXTS = (
     f"<script>{MARK}()</script>", f'"><img src={MARK} onerror={MARK}()>', f"' onload='{MARK}()", f"</script><{MARK}>",
     f"</title><{MARK}>", f"</style><{MARK}>", f"</pre><{MARK} x=y>", f"javascript:{MARK}()", f"{{{{ {MARK} }}}}",

@@ -26,7 +26,7 @@ from tools.attack.attack import Attack, Finding
 _START_S = 1800.0  # a kind may first have to compile its requirements
 _END_S = 20.0
 _LOOK_S = 0.5  # interval of checks for the stop request
-_FINDINGS = 20  # of one kind, after which it ends
+_FINDINGS = 20  # number of findings of one kind after which the session ends
 
 
 @dataclass
@@ -58,7 +58,7 @@ def _work(
     name: str, seed: int, first: int, deadline: float, turns: int | None, corpus: Sequence[Path], pipe: Connection
 ) -> None:
     """Attack until `deadline` (time.monotonic) or for `turns`; report each: (turn, count, finding, files)."""
-    os.setsid()  # so that its child processes can be ended with it
+    os.setsid()  # its child processes can then be ended with it
     # A shell or nohup may have set them to be ignored, for all children too.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)

@@ -90,7 +90,7 @@ def _expect_callable(own: Any, ours: Callable[..., Any], method: str, name: str)
     Compiled hosts pass arguments by position, except those that `ours` takes by name only. The
     message has the name `method`.
     """
-    _, *given = inspect.signature(ours).parameters.values()  # without self
+    _, *given = inspect.signature(ours).parameters.values()  # parameters without self
     expected = f"expected {name}{_shown(given)}"
     if not callable(own):
         raise UserError(f"{method} is no method; {expected}")

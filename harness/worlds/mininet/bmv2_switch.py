@@ -20,7 +20,7 @@ from harness.worlds.mininet.switches import PlannedSwitch, SwitchPlan
 
 _THRIFT_PORT = 9090  # plus the device id; a run's TCP ports are in its own network namespace
 _TICK_WALL_NS = 1000
-_NETEM_PACKETS = 1_000_000  # that a link may hold
+_NETEM_PACKETS = 1_000_000  # number of packets that a link may hold
 
 _CAVEAT = (
     "BMv2's queues count packets, not bytes, each priority for itself, and it has no PFC: "

@@ -53,7 +53,7 @@ def _round_trip_ns() -> float:
         assert other.stdin is not None
         assert other.stdout is not None
         there, back = other.stdin.fileno(), other.stdout.fileno()
-        best = math.inf  # of several, because other work on the machine will disturb real-time processes less
+        best = math.inf  # the best of several, because other work disturbs real-time processes less
         for _ in range(_BATCHES):
             began = time.perf_counter_ns()
             for _ in range(_ROUND_TRIPS):

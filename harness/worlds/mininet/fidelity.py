@@ -24,8 +24,8 @@ from typing import Any
 
 import psutil
 
-DRIFT_LIMIT = 0.02  # of the mean FCT
-LATE_LIMIT = 0.3  # in base RTTs; docs/mininet.md has measurements below and above it
+DRIFT_LIMIT = 0.02  # limit of the drift, as a share of the mean FCT
+LATE_LIMIT = 0.3  # limit of lateness in base RTTs; docs/mininet.md has measurements below and above it
 _MARGIN = 1.5
 _MOST_AT_ONCE = 3.0  # factor; one stall of the machine is no reason for a hundredfold slowdown
 

@@ -47,7 +47,7 @@ class Process:
     log: Path
     pid: int = -1
     status: int | None = None
-    popen: subprocess.Popen[bytes] | None = None  # of processes that the zygote has not forked
+    popen: subprocess.Popen[bytes] | None = None  # None: the zygote has forked the process
 
     def signal(self, number: int) -> None:
         if self.status is None and self.pid > 0:

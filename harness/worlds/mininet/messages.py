@@ -45,13 +45,13 @@ class Configure:
     lb: str
     lb_parameters: dict[str, Any]
     interface: str
-    rate_bps: int  # of the host's link, like the next two
+    rate_bps: int  # rate of the host's link; the next two are properties of it, too
     delay_ns: int
     framing_bytes: int
     dilation: int
     rate_interval_ns: int
     probes: list[HostProbe]
-    columns: tuple[Column, ...]  # of flows
+    columns: tuple[Column, ...]  # columns of flows
     capture: bool
     changes: list[PortChange]
     # Protocols of the scenario's groups: name, protocol, its parameters, load balancer, its
@@ -111,14 +111,14 @@ class Finished:
     """Final report of an agent."""
 
     session: HostReport
-    rates: list[RateSample]  # of connections on which this host sends
+    rates: list[RateSample]  # samples of connections on which this host sends
     arrivals: list[tuple[int, int, int]]  # (time, connection, bytes on the wire so far)
     readings: dict[str, list[tuple[int, Values]]]  # (time, row) by probe
     nic: dict[str, int]
     frames_sent: int  # frames put on the link, without PFC frames
-    frames_unsent: int  # those that have not reached its end
-    frames_lost: int  # those that the link lost when it was down
-    frames_lost_at_random: int  # those that the link lost while it was up
+    frames_unsent: int  # frames that have not reached the link's end
+    frames_lost: int  # frames that the link lost while it was down
+    frames_lost_at_random: int  # frames that the link lost at random while it was up
     frames_received: int  # without PFC frames
     pauses_received: int
     send_failed: int

@@ -16,7 +16,7 @@ from types import ModuleType
 
 from p4switch.errors import UserError
 
-_FOLDER = "/usr/lib/python3/dist-packages"  # of packages from Debian and Ubuntu
+_FOLDER = "/usr/lib/python3/dist-packages"  # folder of packages of Debian and Ubuntu
 _TOOLS = {"mnexec": "mininet", "ip": "iproute2", "unshare": "util-linux"}
 _PATIENCE_S = 10
 

@@ -35,8 +35,8 @@ class PortPlan:
     interface: str
     rate_bps: int
     delay_ns: int
-    xoff_bytes: int | None  # of a lossless priority; None: a share of the free buffer, or no limit
-    headroom_bytes: int  # of a lossless priority; 0 without PFC
+    xoff_bytes: int | None  # threshold of a lossless priority; None: a share of the free buffer, or no limit
+    headroom_bytes: int  # headroom of a lossless priority; 0 without PFC
     framing_bytes: int
     trimming: Trimming | None = None
 
@@ -56,7 +56,7 @@ class SwitchPlan:
     `settings` are the scenario's, in model time.
     """
 
-    device_id: int  # of the first pipe; those of the others follow it
+    device_id: int  # id of the first pipe's device; those of the others follow it
     pipes: int
     ports: Mapping[int, PortPlan]
     loops: Mapping[int, LoopPlan]  # ports that lead back to the switch
@@ -67,8 +67,8 @@ class SwitchPlan:
     seed: int
     dilation: int  # wall-clock ns for one of model time
     origin_ns: int  # CLOCK_MONOTONIC at which all clocks start
-    sample_interval_ns: int  # between queue samples, in model time; 0: no samples
-    folder: Path  # for the process's files
+    sample_interval_ns: int  # time between queue samples, in model time; 0: no samples
+    folder: Path  # folder for the process's files
 
 
 class PlannedSwitch(Switch):  # type: ignore[misc]  # Mininet has no types

@@ -48,7 +48,7 @@ from topologies import Switch
 
 _CONTROLLERS = 4  # number of switches that are programmed at a time
 _START_S = 60.0  # time for all switch processes to listen
-_LEAD_S = 0.5  # between the start message and model time 0
+_LEAD_S = 0.5  # time between the start message and model time 0
 _DRAIN_RTTS = 2  # time in which frames may still arrive when all flows are done
 _END_RTTS = 100  # time in which hosts may still report the ends of their flows to switches
 _VERIFY_S = 10.0
@@ -190,7 +190,7 @@ class MininetWorld:
         pids = [launcher.pid, *_watched_shells(net, launcher), *launcher.pids()]
         folder.record(pids, addresses)
         rtt_s = run.base_rtt_ns() * self.dilation * 1e-9
-        if not run.scenario.switch.loss:  # otherwise a missing frame proves nothing
+        if not run.scenario.switch.loss:  # with random losses a missing frame proves nothing
             coordinator.verify(run.topology, _VERIFY_S + 2 * rtt_s)
         set_up_s = time.monotonic() - began
         if self._prompt == "start":
@@ -491,7 +491,7 @@ def _lateness(
     run: Run, counters: ledger.Counters, before: ledger.Counters, reports: list[Finished]
 ) -> list[fidelity.Lateness]:
     """Return the lateness of all hosts' frames, and of switches' frames since the counts `before`."""
-    switches = len(run.base_rtts_ns) - 1  # on the longest path
+    switches = len(run.base_rtts_ns) - 1  # number of switches on the longest path
     hosts = [(report.lag_log2_ns, report.lag_sum_ns) for report in reports]
     of_hosts = fidelity.total(lags for lags, _ in hosts), sum(lag_ns for _, lag_ns in hosts)
     lateness = [fidelity.Lateness("hosts", 2, *of_hosts)]

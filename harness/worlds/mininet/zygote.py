@@ -94,7 +94,7 @@ def _run(kind: str, arguments: list[str]) -> int:
 class _Zygote:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._names: dict[int, str] = {}  # of living children
+        self._names: dict[int, str] = {}  # names of living children
 
     def serve(self) -> None:
         """Serve until the launcher ends or requests the end, or until SIGTERM."""

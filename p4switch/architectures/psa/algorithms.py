@@ -7,5 +7,5 @@ ALGORITHMS = {
     "CRC16": "crc16",
     "CRC16_CUSTOM": "crc16_custom",
     "ONES_COMPLEMENT16": "csum16",
-    "TARGET_DEFAULT": "crc16",  # as p4c has it
+    "TARGET_DEFAULT": "crc16",  # p4c's choice
 }

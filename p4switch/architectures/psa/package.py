@@ -137,4 +137,4 @@ class PsaSwitch(Package):
 
     @staticmethod
     def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
-        """Warn about nothing: where psa_switch differs from PSA, the built-in switch follows PSA."""
+        """Do nothing: the built-in switch follows PSA, even if psa_switch does not."""

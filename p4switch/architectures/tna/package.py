@@ -94,7 +94,7 @@ class TnaSwitch(Package):
 
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)
-        self.at_end: list[ir.Operation] = []  # of the parser being lowered
+        self.at_end: list[ir.Operation] = []  # operations at the end of the parser being lowered
         self._places: dict[str, Value] = {}
         self._emitted: Emitted | None = None
         self._reads_errors = False

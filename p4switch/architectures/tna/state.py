@@ -10,7 +10,7 @@ from p4switch.architectures.packet_path import State
 
 PORTS = 512
 APPLICATIONS = 16
-BUFFER_CELLS = 1024  # of 16 bytes
+BUFFER_CELLS = 1024  # number of cells of 16 bytes
 
 
 PORT_MASKS = 2
@@ -20,10 +20,11 @@ _LINK = (("loopback", 8), ("backup", 16), ("stopped", 8), ("failed", 8), ("went_
 class PortState(ExternType):
     """State of a port: `metadata` precedes its packets, with its first field in the highest bits.
 
-    Packets of multicast groups take the port `backup` - 1 if there is one (0: none) and the device protects ports that
-    are `stopped` by the control plane, or those whose link has `failed`. A stopped port without protection gets none.
-    `went_down` is 1 if the link has gone down and the packet generator has not noticed it, and 2 if it has. The control
-    plane sets it to 0, and until then the port triggers nothing again.
+    `backup` - 1 is the backup port of multicast groups (0: there is none). Their packets take it if
+    the control plane has `stopped` the port, or its link has `failed`, and the device protects
+    against that. A stopped port without protection gets no packets. `went_down` is 1 if the link
+    has gone down and the packet generator has not noticed it, and 2 if it has. The control plane
+    sets it to 0, and until then the port triggers nothing again.
     """
 
     cell = (("metadata", 64), *_LINK)
@@ -58,8 +59,8 @@ class PruneState(ExternType):
 class DeviceState(ExternType):
     """Port of copies for the CPU, and the queue for packets that found another queue full.
 
-    Unless `global_rid` is 0, packets with that replication id are pruned at the nodes with every other id, too. See
-    `PortState` for `protects` and `fails_over`.
+    Unless `global_rid` is 0, packets with that replication id are pruned at all nodes, whatever
+    their ids. See `PortState` for `protects` and `fails_over`.
     """
 
     cell = (

@@ -28,7 +28,7 @@ class FieldLists:
     def __init__(self, low: Lowering) -> None:
         self.low = low
         self.metadata: Value | None = None  # metadata of the user, with the annotations
-        self._ids: dict[int, int] = {}  # by index in @field_list
+        self._ids: dict[int, int] = {}  # ids by index in @field_list
 
     def index(self, call: ast.Call, index: Value) -> int:
         """Return the argument of a call that names a field list."""

@@ -55,7 +55,7 @@ class FixedTable(Table):
                 invalid(f"{self.name}: ${name}: {each} does not fit in {width} bits")
         return given_list
 
-    def _told(self, index: int, **fields: int | Iterable[int]) -> Message:
+    def _entry_of(self, index: int, **fields: int | Iterable[int]) -> Message:
         """Return an entry with the given fields by name."""
         entry = self._entry(index)
         for name, value in fields.items():

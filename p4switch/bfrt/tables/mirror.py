@@ -77,6 +77,6 @@ class MirrorTable(PathTable):
         for letter in "ab":
             fields[f"mcast_grp_{letter}"] = cell[f"group_{letter}"]
             fields[f"mcast_grp_{letter}_valid"] = int(bool(cell[f"group_{letter}"]))
-        entry = self._told(index, direction=cell["direction"] - 1, icos_for_copy_to_cpu=0, **fields)
+        entry = self._entry_of(index, direction=cell["direction"] - 1, icos_for_copy_to_cpu=0, **fields)
         entry.data.action_id = self._NORMAL
         return entry

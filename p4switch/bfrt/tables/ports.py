@@ -144,7 +144,7 @@ class PortTable(FixedTable):
 
     def _found(self, index: int, state: State) -> Message:
         fields = {info["name"][1:]: self._default(info["name"][1:]) for info in self._data.values()}
-        return self._told(index, **{**fields, **self._added[index], "IS_VALID": 1, "PORT_UP": self.up(index, state)})
+        return self._entry_of(index, **{**fields, **self._added[index], "IS_VALID": 1, "PORT_UP": self.up(index, state)})
 
     def up(self, port: int, state: State) -> int:
         """Return 1 if a port was added and is enabled, and its link is up."""
@@ -206,4 +206,4 @@ class PortStatTable(FixedTable):
         fields = dict.fromkeys((info["name"][1:] for info in self._data.values()), 0)
         for name, member in _COUNTED.items():
             fields[name] = getattr(now, member) - getattr(before, member)
-        return self._told(index, **fields)
+        return self._entry_of(index, **fields)

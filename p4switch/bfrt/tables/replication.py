@@ -56,7 +56,7 @@ class PruneTable(PathTable):
 
     def _found(self, index: int, state: State) -> Message:
         ports = self._cell(index, state)["ports"]
-        return self._told(index, DEV_PORT=[port for port in range(ports.bit_length()) if ports >> port & 1])
+        return self._entry_of(index, DEV_PORT=[port for port in range(ports.bit_length()) if ports >> port & 1])
 
 
 @TABLE_KINDS.register("PrePort")
@@ -115,7 +115,7 @@ class CpuPortTable(PathTable):
 
     def _found(self, index: int, state: State) -> Message:
         cell = self._port(index, state)
-        return self._told(
+        return self._entry_of(
             index, MULTICAST_BACKUP_PORT=(cell["backup"] or index + 1) - 1,
             MULTICAST_FORWARD_STATE=int(not cell["stopped"]), MULTICAST_CLEAR_FAST_FAILOVER=0,
             COPY_TO_CPU_PORT_ENABLE=int(index in self._cpu_ports(state)),
@@ -273,7 +273,7 @@ class GroupTable(TreeTable):
             fields[f"{what}_ID"] = [ident for ident, _ in links]
             fields[f"{what}_L1_XID_VALID"] = [int(xid is not None) for _, xid in links]
             fields[f"{what}_L1_XID"] = [xid or 0 for _, xid in links]
-        return self._told(index, **fields)
+        return self._entry_of(index, **fields)
 
 
 @TABLE_KINDS.register("PreNode")
@@ -293,7 +293,7 @@ class NodeTable(TreeTable):
 
     def _found(self, index: int, state: State) -> Message:
         node = self._there(state)[index]
-        return self._told(index, MULTICAST_RID=node.rid, MULTICAST_LAG_ID=node.lags, DEV_PORT=node.ports)
+        return self._entry_of(index, MULTICAST_RID=node.rid, MULTICAST_LAG_ID=node.lags, DEV_PORT=node.ports)
 
 
 @TABLE_KINDS.register("PreEcmp")
@@ -314,7 +314,7 @@ class EcmpTable(TreeTable):
         return nodes
 
     def _found(self, index: int, state: State) -> Message:
-        return self._told(index, MULTICAST_NODE_ID=self._there(state)[index])
+        return self._entry_of(index, MULTICAST_NODE_ID=self._there(state)[index])
 
 
 @TABLE_KINDS.register("PreLag")
@@ -343,6 +343,6 @@ class LagTable(TreeTable):
 
     def _found(self, index: int, state: State) -> Message:
         lag = self._there(state)[index]
-        return self._told(
+        return self._entry_of(
             index, DEV_PORT=lag.ports, MULTICAST_LAG_REMOTE_MSB_COUNT=lag.left, MULTICAST_LAG_REMOTE_LSB_COUNT=lag.right
         )

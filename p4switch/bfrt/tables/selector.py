@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.profiles import Slots, Undo
 
 _Update = bfruntime_pb2.Update
-_MOST_HASH = (1 << 32) - 1  # of a hash, its low bits choose a member
+_MOST_HASH = (1 << 32) - 1  # largest hash; its low bits choose a member
 
 
 @TABLE_KINDS.register("Selector")

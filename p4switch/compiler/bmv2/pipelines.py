@@ -105,8 +105,8 @@ class _Pipeline:
         self._order = reverse_postorder(pipeline.start)
         self._end = ir.Block()
         self._heads: dict[ir.Block, ir.Block] = {}
-        self._tails: dict[ir.Block, ir.Block] = {}  # of blocks that end in a condition or a table
-        self._tables: dict[ir.Table, ir.Block] = {}  # which may be applied in several places
+        self._tails: dict[ir.Block, ir.Block] = {}  # end nodes of blocks that end in a condition or a table
+        self._tables: dict[ir.Table, ir.Block] = {}  # node of each table, which may be applied in several places
 
     def made(self) -> ir.Pipeline:
         for block in self._order:

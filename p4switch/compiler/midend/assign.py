@@ -207,7 +207,7 @@ class Assignments:
         return place
 
     def held(self, expr: ir.Expr) -> ir.Expr:
-        """Return `expr` for multiple use: itself if it costs no more than a temporary, else a temporary.
+        """Return a form of `expr` for repeated use: itself if it costs no more than a temporary, else a temporary.
 
         Controls of checksums have no temporaries. There the result is `expr`, and each use adds to the size of the
         enclosing expression.

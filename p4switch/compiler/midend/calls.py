@@ -1,7 +1,7 @@
 """Calls: everything is inlined, with arguments passed as the language says (copy-in, copy-out).
 
-An argument is passed by reference where the difference cannot be seen: an l-value that nothing else the callee can
-reach overlaps (language specification, section 6.8).
+An argument is passed by reference if that has no visible effect: if it is an l-value that does not
+overlap with anything else that the callee can access (language specification, section 6.8).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Calls:
         self.low = low
         self.facts = low.facts
         self._reach: dict[tuple[ast.ActionDecl, Frame], Footprint] = {}
-        self._inside_action = False  # in the body of an action that is inlined
+        self._inside_action = False  # True in the body of an action that is inlined
 
     # Dispatch
 

@@ -34,7 +34,7 @@ from p4switch.compiler.walk import parts
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
 
-_MAX_DEPTH, _MAX_SIZE = 40, 400  # of an expression that is given to the target as a whole
+_MAX_DEPTH, _MAX_SIZE = 40, 400  # limits of an expression that is passed to the target as a whole
 _PURE_METHODS = {"isValid", "lookahead", "length", "minSizeInBits", "minSizeInBytes"}
 
 

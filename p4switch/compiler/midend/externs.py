@@ -137,7 +137,7 @@ class Externs:
             number = self.low.size_of(members.node, size.value, MAX_SIZE)
             profile = self._profiles[members] = ir.Profile(members.path, number, span=members.node.pos)
         if profile.algorithm:
-            profile.inputs.clear()  # the same key in every table that shares it
+            profile.inputs.clear()  # each table that shares the profile has the same key
         else:
             profile.algorithm = kind.algorithm(extern)
         return profile

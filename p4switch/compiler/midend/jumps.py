@@ -13,8 +13,8 @@ class Jumps:
     """Targets of `exit`, `return`, `break` and `continue`; those of inner bodies and loops are last."""
 
     exit: ir.Block | None = None
-    soft_exit: ir.FieldRef | None = None  # in actions: exit sets this flag and leaves the action
+    soft_exit: ir.FieldRef | None = None  # flag that `exit` sets in an action before it leaves the action
     in_action: bool = False
-    returns: list[tuple[ir.Block, Value | None]] = field(default_factory=list)  # with the place of the result
+    returns: list[tuple[ir.Block, Value | None]] = field(default_factory=list)  # targets, with the place of the result
     loops: list[tuple[ir.Block, ir.Block]] = field(default_factory=list)  # (break, continue)
     cleanups: list[list[tuple[Value, Value]]] = field(default_factory=list)  # (to, from): copies that an `exit` makes

@@ -47,7 +47,7 @@ class Lowering:
         self.block: Block | None = None  # the parser or control instance whose body is being lowered
         self.site = _TOP  # the block of the package that it is or is part of
         self.jumps = Jumps()
-        self.prefix = ""  # of the names of locals
+        self.prefix = ""  # prefix of the names of locals
         self._spent = 0
         self._lowered_now = program.declarations[-1].pos if program.declarations else 0
         self._storable: set[types.Type] = set()

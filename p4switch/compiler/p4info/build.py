@@ -325,7 +325,7 @@ class Builder:
                 self._match_type(match, kind)
                 add_annotations(match, f.decl.annotations, "match")
                 add_documentation(match, f.decl.annotations)
-        else:  # also for a serializable enum, whose members are single values
+        else:  # this includes serializable enums, whose members are single values
             match = message.match.add(id=1, bitwidth=value_set.width)
             self._match_type(match, "exact")
 

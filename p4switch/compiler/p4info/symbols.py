@@ -1,8 +1,8 @@
 """Ids and aliases of P4Info objects.
 
-An id is the kind of the object (8 bits) and 24 bits that come from `@id` or from a hash of the name; names are
-processed in order, and a hash is increased until the id is free. An alias is the shortest suffix of the name's
-components that is unique.
+An id is the kind of the object (8 bits) and 24 bits that come from `@id` or from a hash of the
+name; names are processed in order, and a hash is increased until its id is free. An alias is the
+shortest suffix of the name's components that is unique.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Entries:
                 seen.add(key)
 
     def _check_priorities(self, t: ast.TableDecl, entries: list[ast.TableEntry]) -> None:
-        """Check that entries without priority, which continue from the previous one, do not become negative."""
+        """Check that no priority is negative among entries without one, which continue from the previous entry."""
         largest_wins = t.properties.get("largest_priority_wins")
         delta = t.properties.get("priority_delta")
         step = None if delta is None else self.facts.integer(delta.value)

@@ -28,8 +28,8 @@ _ROUNDS = 100  # packets in a turn
 _TURNS = 300
 _INT_RECORDS = 2  # records of earlier hops in the frames for int.p4
 _CHILDREN = 8
-_OPERATIONS = 512  # operations in the slots at a time,
-_INTERLEAVED = 64  # ... of which so many are under way together
+_OPERATIONS = 512  # operations in the slots at a time
+_INTERLEAVED = 64  # operations that are in progress at the same time
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class Outcome:
     switches: int
     flows: int
     bottlenecks: int  # distinct rates of the max-min allocation
-    periods: int | None  # to settle; None: not in OBSERVED_PERIODS
+    periods: int | None  # periods until rates settle; None: more than OBSERVED_PERIODS
     error: float  # the largest relative one after LIMIT_PERIODS
 
 
@@ -130,7 +130,7 @@ def measure(seed: int, rule: str, periods: int = OBSERVED_PERIODS, clock_error_n
     errors = [0.0] * (periods + 1)
     rates = recording.tables["rates"]
     for time_ns, qp, rate_bps in zip(rates["time_ns"], rates["qp"], rates["rate_limit_bps"], strict=True):
-        period = time_ns // PERIOD_NS - 1  # that ends now
+        period = time_ns // PERIOD_NS - 1  # the period that ends now
         errors[period] = max(errors[period], abs(rate_bps / ideal[flow_of[qp]] - 1))
     wrong = [period for period, error in enumerate(errors) if error > TOLERANCE]
     settled = wrong[-1] + 1 if wrong else 0

@@ -97,7 +97,7 @@ def errors(recording: Recording, ideal: dict[int, float]) -> list[float]:
     rates = recording.tables["rates"]
     for time_ns, qp, rate_bps in zip(rates["time_ns"], rates["qp"], rates["rate_limit_bps"], strict=True):
         if flow_of[qp] in ideal:
-            period = time_ns // PERIOD_NS - 1  # that ends now
+            period = time_ns // PERIOD_NS - 1  # the period that ends now
             found[period] = max(found[period], abs(rate_bps / ideal[flow_of[qp]] - 1))
     return found
 
@@ -202,4 +202,4 @@ def test_a_hundred_flows_at_100_gbps_in_the_same_microsecond(
     found = errors(recording, dict.fromkeys(range(100), 0.95e9))
     assert len(recording.flows) == 100
     assert max(found[LIMIT_PERIODS:]) <= TOLERANCE
-    assert sum(recording.pfc_stats["pauses_sent"]) > 0  # what keeps the first microseconds from losing packets
+    assert sum(recording.pfc_stats["pauses_sent"]) > 0  # pauses keep the first microseconds from losing packets

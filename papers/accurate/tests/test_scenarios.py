@@ -9,7 +9,7 @@ import pytest
 
 from papers.accurate.studies.scenarios import LIMIT_PERIODS, TOLERANCE, measure
 
-SLOWEST = 94  # of the first hundred
+SLOWEST = 94  # number of the slowest of the first hundred
 NOT_WITH_THE_PUBLISHED_RULE = 12
 
 

@@ -29,10 +29,10 @@ HOSTS = 8
 class Outcome:
     seed: int
     rule: str
-    ended: str  # how the run has: "done", "deadlock" ...
+    ended: str  # how the run has ended: "done", "deadlock" ...
     changed: int  # packets in the second lane, counted at each switch
     dropped: int  # packets, acknowledgements too
-    waiting: int  # the same, in switches and on links when the run ends
+    waiting: int  # packets in switches and on links at the end, acknowledgements too
     again: int  # data packets that were sent again
 
     @property

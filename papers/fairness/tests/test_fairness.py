@@ -11,7 +11,7 @@ import pytest
 from harness.measure.results import Result
 from tests.e2e.runs import run
 
-SETTLING_NS = 200_000  # after the last start
+SETTLING_NS = 200_000  # time to settle after the last start
 
 
 def variants(figure: str) -> dict[str, Result]:

@@ -15,7 +15,7 @@ from harness.worlds.virtual import VirtualWorld
 from tests.e2e.runs import run
 
 PACKET_BYTES = 4154
-PACKET_NS = PACKET_BYTES * 8 / 800  # at 800 Gb/s
+PACKET_NS = PACKET_BYTES * 8 / 800  # time of a packet at 800 Gb/s
 ONE_WAY_NS = 5_850  # over five switches
 QUEUE_BYTES = 1_145_800
 

@@ -46,7 +46,7 @@ HEADROOM = 0.05
 RATES_BPS = (10 * 10**9, 25 * 10**9, 40 * 10**9, 100 * 10**9)
 NETWORKS = ("random", "fat-tree")
 MOST_WEIGHTS = (1, 20)
-MOST_LINKS = 6  # of a path
+MOST_LINKS = 6  # largest number of links of a path
 
 HEADER_BYTES = sum(header.size_bytes for header in CONTROL.headers)
 RECORD_BYTES = CONTROL.records[0].header.size_bytes
@@ -69,7 +69,7 @@ class Outcome:
     links: int
     flows: int
     iterations: int  # N
-    rounds: float | None  # until all rates are right for good; None: they are not when it ends
+    rounds: float | None  # rounds until all rates are right for good; None: they are not right at the end
     error: float  # the largest relative one after 6N rounds
 
     @property

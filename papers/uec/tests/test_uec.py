@@ -15,7 +15,7 @@ ACK_BYTES = 76  # the simulator's has 64
 LINKS = 6
 # The margins of the page: of the spread of ends, and as a factor of the packets that are sent again.
 TAILS, RESENDS = 0.05, 1.5
-PACKET_US = 4150 * 8 / 100 / 1e3  # at 100 Gb/s
+PACKET_US = 4150 * 8 / 100 / 1e3  # time of a packet at 100 Gb/s
 
 
 def cases() -> dict[str, Result]:
@@ -64,7 +64,7 @@ def test_case_5_two_to_one_by_credit(variant: str) -> None:
     again = result.summary["retransmitted"]
     assert again <= RESENDS * 5
     assert last_us == pytest.approx(338.734, abs=PACKET_US)
-    assert last_us - first_us <= (again + 1) * PACKET_US  # of one flow, which is also second in turn
+    assert last_us - first_us <= (again + 1) * PACKET_US  # packets of one flow, which may also be second
 
 
 @pytest.mark.parametrize("mode", ["", ", RCCC"])

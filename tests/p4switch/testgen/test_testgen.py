@@ -444,7 +444,7 @@ UNDEFINED = SMALL.replace("{{ h_t h; }}", "{{ h_t h; h_t other; }}").replace(
     [("ternary", "0x0&&&0x0"), ("lpm", "0x0/0"), ("range", "0x0->0xffffffff"), ("optional", "0x0&&&0x0")],
 )
 def test_an_entry_leaves_open_what_a_test_cannot_set(tmp_path: Path, kind: str, entry: str) -> None:
-    """`other` is never valid. The action runs on all switches, the assignment where what is undefined is zero."""
+    """`other` is never valid. The action runs on all switches, the assignment if undefined values are zero."""
     table = f"table t {{ key = {{ hdr.other.b: {kind} @name(\"b\"); }} actions = {{ yes; NoAction; }} }}"
     program = tmp_path / "small.p4"
     program.write_text(UNDEFINED.format(code=table))
@@ -453,7 +453,7 @@ def test_an_entry_leaves_open_what_a_test_cannot_set(tmp_path: Path, kind: str, 
     tests = write(tmp_path, program, [], code, result)
     text = "".join(test.read_text() for test in tests)
     assert f"b:{entry} I.yes()" in text
-    assert ":14 where what is undefined is zero\n" in text
+    assert ":14 if undefined values are zero\n" in text
     assert "covers small.p4:12\n" in text
     for test in tests:
         run_test(program, test)

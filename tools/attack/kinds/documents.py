@@ -104,7 +104,7 @@ class Documents(Attack):
 
     def _run(self, document: Json, rng: random.Random) -> None:
         before = os.environ.get("P4CC_CACHE")
-        os.environ["P4CC_CACHE"] = str(self._cache)  # what is built of these is of no use outside of the attack
+        os.environ["P4CC_CACHE"] = str(self._cache)  # files built from these are of no use outside of the attack
         try:
             fuzz.run(document, seed=rng.randrange(1 << 30), packets=_PACKETS)
         except Exception as error:

@@ -21,7 +21,7 @@ from tools.attack.filling import Filler, spoilt
 
 _REQUESTS = 150  # an attempt
 _STREAMS = 20
-_CALL_S = 120.0  # on a busy machine: some read a million cells
+_CALL_S = 120.0  # limit of a call on a busy machine; some read a million cells
 _END_S = 20.0
 _MAIN = "from p4cc.cli import main; main()"
 _SERVICE = "/p4.v1.P4Runtime/"

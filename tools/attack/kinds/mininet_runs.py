@@ -44,7 +44,7 @@ class MininetRuns(Attack):
             self._process.wait(_END_S)
 
     def attempt(self, rng: random.Random) -> int:
-        if any(self.folder.iterdir()):  # of an attempt that has found something
+        if any(self.folder.iterdir()):  # an attempt that has found something keeps its files
             subprocess.run([*MAIN, "clean"], stdout=subprocess.DEVNULL, timeout=_END_S, check=True)
         process = self._process = subprocess.Popen(
             [*MAIN, "run", *_RUN, *_DILATION, "--out", str(self.folder / "out")],

@@ -30,7 +30,7 @@ class Pipelines(Attack):
         try:
             document = compile_program(program, [program.parent]).json
         except CompileError:
-            return 0  # one of the corpus that is not for v1model
+            return 0  # this program of the corpus is not for v1model
         try:
             fuzz.run(document, seed=seed, packets=_PACKETS, frames=_FRAMES)
         except fuzz.FuzzError as finding:

@@ -30,7 +30,7 @@ _SECRET = b"what-nobody-else-may-read"
 class Results(Attack):
     units = "result folders"
     short_turns = 180
-    memory_bytes = 6 << 30  # of address space, of which libraries reserve some
+    memory_bytes = 6 << 30  # address space, of which libraries reserve some
 
     def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:
         super().__init__(folder, corpus)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PROFILE, _SELECTOR, _GET_MEMBER = 0x81, 0x82, 0x9A
 _MEMBER = data_field(Id.ACTION_MEMBER_ID, "$ACTION_MEMBER_ID", value_type("uint32"))
 _GROUP = data_field(Id.SELECTOR_GROUP_ID, "$SELECTOR_GROUP_ID", value_type("uint32"))
-_MAX_GROUP_SIZE, _GROUPS = 120, 4  # for a selector without an action profile of its own, which does not give them
+_MAX_GROUP_SIZE, _GROUPS = 120, 4  # sizes for a selector without an action profile of its own, which declares none
 _NO_OFFSET = 0xDEADBEEF
 
 

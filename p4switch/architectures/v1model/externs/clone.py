@@ -39,7 +39,7 @@ class _Clone(ir.ExternOperation, abstract=True):
 class CloneIngress(_Clone):
     """Clone of the packet as it arrived.
 
-    `fields`: the id of the field list that the copy keeps.
+    `fields` is the id of the field list that the copy keeps.
     """
 
     session: ir.Expr = field(metadata=ir.READ)
@@ -53,7 +53,7 @@ class CloneIngress(_Clone):
 class CloneEgress(_Clone):
     """Clone of the packet as it is sent.
 
-    `fields`: the id of the field list that the copy keeps.
+    `fields` is the id of the field list that the copy keeps.
     """
 
     session: ir.Expr = field(metadata=ir.READ)

@@ -32,7 +32,7 @@ class _Again(ir.ExternOperation, abstract=True):
 class Resubmit(_Again):
     """Resubmission of the original packet at the end of ingress.
 
-    `fields`: the id of the field list that it keeps.
+    `fields` is the id of the field list that it keeps.
     """
 
     fields: int = field(metadata=ir.number(ir.ENUM_TYPE))
@@ -45,7 +45,7 @@ class Resubmit(_Again):
 class Recirculate(_Again):
     """Recirculation of the deparsed packet at the end of egress.
 
-    `fields`: the id of the field list that it keeps.
+    `fields` is the id of the field list that it keeps.
     """
 
     fields: int = field(metadata=ir.number(ir.ENUM_TYPE))
