@@ -28,19 +28,19 @@ from p4switch.tables import Table
 from reports.claims import Number, number
 from reports.plots import PAPER, colour, draw_paper, plain_logarithmic, styled
 
-_OURS = "p4cc"  # the only series
+_OURS = "p4cc"  # name of the only series
 _UPRIGHT = 95  # characters of the longest name at all places; with more, names are rotated
 
 
 class PapersNumber(Table):
-    """Number of a paper, and the bars that it is of: those of a group, of a series, or of both."""
+    """Number of a paper, and the bars to which it belongs: those of a group, of a series, or of both."""
 
     group: str = ""
     series: str = ""
     number: Any  # a number, [least, most], or a table with one of these
 
     def is_of(self, group: str, series: str) -> bool:
-        """Return whether it is the number of a bar."""
+        """Return whether the number belongs to a bar."""
         return self.group in ("", group) and self.series in ("", series)
 
 
@@ -56,8 +56,9 @@ class PapersFigure(Table):
     series: str = ""  # column of the colours
     # Columns of the values. Without `group` each is a group of its own.
     values: list[str]
-    names: dict[str, str] = {}  # names of groups and series that are other than in the table
-    # Series by whose mean of the same group, and of the same seed where rows have one, the others are divided.
+    names: dict[str, str] = {}  # names of groups and series that differ from those in the table
+    # Series by whose mean in the same group (and for the same seed, if rows have one) the others
+    # are divided.
     over: str = ""
     label: str  # label of the vertical axis
     logarithmic: bool = False
@@ -130,7 +131,7 @@ def _divided(rows: pd.DataFrame, figure: PapersFigure) -> pd.DataFrame:
 
 
 def digest(figure: PapersFigure, found: list[Bar]) -> str:
-    """Return a digest of all that the picture of a figure shows, which the picture names as its source."""
+    """Return a digest of the contents of a figure's picture, which is stored in the picture."""
     return hashlib.sha256(repr((figure, found)).encode()).hexdigest()
 
 
@@ -181,7 +182,7 @@ def draw(paper: str, name: str, file: Path) -> None:
     Raises
     ------
     UserError
-        For a name that is none of the paper's figures.
+        If the paper has no figure of this name.
     """
     figure = lookup(f"figure of {paper}", name, figures(paper))
     found = read_bars(paper, figure)

@@ -1,4 +1,4 @@
-"""Makes the figures of the papers: `make reproduce`, or `python -m papers.make [NAME...]`.
+"""Command that makes the figures of the papers: `make reproduce`, or `python -m papers.make [NAME...]`.
 
 A paper's targets follow from its folder: each sweep, each scenario that no sweep of the same name
 covers, each script of `studies/` and each figure of `figures.toml`. A target is a folder (a CSV
@@ -63,7 +63,7 @@ def targets() -> dict[str, list[Target]]:
 
 
 def chosen(names: Sequence[str], known: Mapping[str, Sequence[Target]]) -> list[Target]:
-    """Return the targets that papers' and targets' names stand for; all where there is no name.
+    """Return the targets that names of papers and of targets stand for; without names, all targets.
 
     Raises
     ------

@@ -38,7 +38,7 @@ def compile_to(
     defines: Mapping[str, str],
     seconds: float,
 ) -> str:
-    """Compile `program` for `chip` into `folder`, and return the reason if that fails, or nothing.
+    """Compile `program` for `chip` into `folder`; return the reason if that fails, else nothing.
 
     The folder then has `bf-rt.json`, and an assembly of each pipeline.
     """

@@ -4,12 +4,12 @@
         [--arch tna]
 
 A program is a .p4 file in one of the folders that instantiates a package as `main`, and is not for
-v1model. Its folder and all above it are searched for includes, up to FOLDER. Each has a row: the
-program, how far it came, the first error. It is `parsed` if it was read, `checked` if it has no
-type error, and `compiled` if JSON was generated. Without --arch each is tried for TNA, and if it
-does not compile for T2NA. With --tests so many generated tests run on the built-in switch, or fewer if
-these execute all of the program, and it is `tested` if all pass. A program of several pipelines has so many
-tests for each of them.
+v1model. Its folder and all above it are searched for includes, up to FOLDER. Each program has a row
+with the last step that succeeded and the first error. The step is `parsed` if the file was read,
+`checked` if there is no type error, and `compiled` if JSON was generated. Without --arch each
+program is tried for TNA and, if it does not compile, for T2NA. With --tests that number of
+generated tests (fewer if these execute all of the program) runs on the built-in switch for each
+pipeline, and the step is `tested` if all pass.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Runs the packet tests of open-p4studio's p4-examples on `p4cc switch`, and prints what passed, as a table.
+"""Runner of the packet tests of open-p4studio's p4-examples on `p4cc switch`, which prints a table of the results.
 
     python -m tools.chip_suites CHECKOUT [--only TEXT] [--test NAME] [--environment FOLDER] [--logs FOLDER]
 
 CHECKOUT has p4lang/open-p4studio's `pkgsrc`, whose `p4-examples/p4_16_programs`, `ptf-modules` and
 `bf-drivers/src/bf_rt` are needed. The tests run unchanged, with their own PTF, packet library (bf_pktpy) and BfRuntime
 client. All tests of a program run on one switch in a network namespace. Each test runs in a process of its own, so a
-test that fails does not leave its connection to the next. A v1model program has P4Runtime instead of BfRuntime, as its
-early client expects. The command needs root.
+test that fails does not leave its connection to the next. A v1model program has P4Runtime instead
+of BfRuntime, because its early client uses that. The command needs root.
 
-PTF logs no debugging messages, of which there would be 90 a packet. There is no Thrift: the modules that its compiler
-generates are empty here, and tests that use it fail. Ports are those
-that the published scripts use without a `ports.json`. Programs that come with options of the closed model have the
-ports of that file and four pipes; the options name the pipes that loop back.
+PTF logs no debugging messages; there would be 90 for each packet. There is no Thrift: the modules
+that its compiler generates are empty here, and tests that use it fail. Ports are those that the
+published scripts use without a `ports.json`. Programs that come with options of the closed model
+have the ports of that file and four pipes; the options name the pipes that loop back.
 
 The packages that the tests need get a virtual environment, made once in FOLDER (`.chip-ptf` by default).
 """
@@ -163,7 +163,7 @@ def make_environment(folder: Path, checkout: Path) -> Path:
         (module.parent / "__init__.py").touch()
         module.touch()
     paths = [modules, client, *(checkout / _PTF / name for name in ("ptf-utils", "ptf/src", "bf-pktpy"))]
-    for state in ("down", "up"):  # the closed model's commands, by which tests change ports
+    for state in ("down", "up"):  # commands of the closed model that tests use to change ports
         command = folder / "bin" / f"port_if{state}"
         command.write_text(f'#!/bin/sh\nexec ip link set "$1" {state}\n')
         command.chmod(0o755)
@@ -223,7 +223,7 @@ def _switch_command(suite: Suite, pairs: Mapping[int, int]) -> list[str]:
 def run_suite(
     suite: Suite, checkout: Path, environment: Path, python: Path, logs: Path, tests: Sequence[str], limit_s: float
 ) -> Outcome:
-    """Run the tests of a program; what the switch and they print is left in `logs`."""
+    """Run the tests of a program; `logs` gets the output of the switch and of the tests."""
     began = time.monotonic()
     pairs = suite.pairs()
     log, switch_log = logs / f"{suite.name}.log", logs / f"{suite.name}.switch.log"

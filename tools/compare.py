@@ -1,11 +1,11 @@
-"""Compares p4c and BMv2 with the built-in compiler and switch on programs.
+"""Comparison of p4c and BMv2 with the built-in compiler and switch on programs.
 
     python tools/compare.py PROGRAM.p4|FOLDER ... [-I FOLDER] [-D NAME[=TEXT]] [--tests N] [--seconds S] [--seed N]
 
-For each program, and each .p4 file of a folder: which compiler accepts it, in what the two P4Infos differ, and on which
-of N generated packet tests (packets, entries and registers drawn and solved by `p4switch.testgen`) the two switches
-differ from each other or from what the tests expect. p4c (`p4c-bm2-ss`) and BMv2 are left out where they are not in
-PATH. Exit status 1: a difference.
+For each program, and each .p4 file of a folder, it reports which compiler accepts the program, the
+differences of the two P4Infos, and those of N generated packet tests (`p4switch.testgen`) on which
+the two switches differ from each other or from the expectation. p4c (`p4c-bm2-ss`) and BMv2 are
+left out if they are not in PATH. The exit status is 1 if there is a difference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Entries of conweave-p4: those of native_dcqcn's cp/setup.py, and for leaf_conweave what its comments ask for.
+"""Entries of conweave-p4: those of native_dcqcn's cp/setup.py, and those that comments of leaf_conweave require.
 
 A run writes them as the parameters of a program of its own; see `program_file`.
 """

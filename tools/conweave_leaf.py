@@ -33,11 +33,11 @@ from tools.conweave_entries import (
     program_file,
 )
 
-_HOSTS, _SPINES = 16, 8  # hosts of each leaf, of which half send and half receive, and paths between two leaves
+_HOSTS, _SPINES = 16, 8  # number of each leaf's hosts, half of which send, and number of paths between two leaves
 _LEAVES = (2, 4)
 _STEP = Path(__file__).parents[1] / "examples" / "tofino"
 _SIZE_BYTES = 4_000_000
-_STARTS_S = 100e-6  # flows start at random in this time, because the program chooses paths by the time
+_STARTS_S = 100e-6  # flows start at random within this time, because the program chooses paths by the clock
 _SEEDS = (1, 2, 3)
 _BALANCER = """
     from dataclasses import dataclass

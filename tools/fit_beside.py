@@ -2,11 +2,12 @@
 
     python tools/fit_beside.py PROGRAM.p4|FOLDER ... [-I FOLDER] [--target NAME ...] [--every N] [--seconds S]
 
-Of the v1model programs in the folders, every Nth by name: each is compiled by `p4c-barefoot`, which has to be in PATH
-(and the folder of its core.p4, v1model.p4 and tofino*.p4 in P4C_16_INCLUDE_PATH), for the chips of 12 and of 20 stages
-or for one of them, and placed by `p4cc fit` for its models of the same chips. The compiler's stages are those up to the
-last one with a table in it, of ingress and egress the larger number, because both share them. At the end is a Markdown
-table of how often the two agree.
+Every Nth of the v1model programs in the folders, by name, is compiled by `p4c-barefoot` for the
+chips of 12 and of 20 stages, or for one of them, and placed by `p4cc fit` for its models of the
+same chips. `p4c-barefoot` has to be in PATH, and the folder of its core.p4, v1model.p4 and
+tofino*.p4 in P4C_16_INCLUDE_PATH. The compiler's number of stages is that of the last stage with a
+table, the larger one of ingress and egress, because both share the stages. A Markdown table at the
+end shows how often the two agree.
 """
 
 from __future__ import annotations

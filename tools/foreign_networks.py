@@ -2,10 +2,11 @@
 
     python -m tools.foreign_networks SOURCE ... [--seconds 20] [--out FOLDER]
 
-A SOURCE is what its authors publish, as a folder or as a git repository (also a bare one): HPCC's
-simulator, ConWeave's, htsim, Ultra Ethernet's. Topology files get a permutation; a matrix of
-connections gets the smallest topology of its source that has its nodes, a flow list the topology
-beside it. Runs that are expected to take longer than `--seconds` of CPU are planned only.
+A SOURCE is a simulator as its authors publish it, in a folder or a git repository (also a bare
+one): HPCC's, ConWeave's, htsim, Ultra Ethernet's. A topology file is run with a permutation, a
+matrix of connections with the smallest topology of its source that has enough nodes, and a flow
+list with the topology beside it. Runs that are expected to take longer than `--seconds` of CPU are
+only planned.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compares the P4Info that the built-in compiler writes with files that p4c wrote, object by object, ids included.
+"""Comparison of the built-in compiler's P4Info with files that p4c wrote, object by object, ids included.
 
     python tools/p4info_diff.py PROGRAMS [--expected FOLDER] [-j N] [NAME ...]
 

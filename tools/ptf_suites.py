@@ -1,14 +1,15 @@
-"""Runs PTF suites on `p4cc switch`, and on BMv2 where it is installed; prints what passed on which, as a table.
+"""Runner of PTF suites on `p4cc switch`, and on BMv2 if it is installed, which prints a table of the results.
 
     python tools/ptf_suites.py CHECKOUT... [--only TEXT] [--environment FOLDER]
 
 CHECKOUT is a clone of a repository with suites, such as p4lang/tutorials, jafingerhut/p4-guide or omec-project/up4. It
 is copied, and each suite's own script (`runptf.sh`) is run in the copy, in a network namespace of its own with the veth
-pairs that the scripts expect. `p4c`, `simple_switch_grpc`, `sudo`, `sleep` and `pkill` are, for the scripts, programs
-made here: so they compile with and run on what is to be tested, and touch nothing outside. Needs root.
+pairs that the scripts expect. For the scripts, `p4c`, `simple_switch_grpc`, `sudo`, `sleep` and
+`pkill` are replaced, so that they use the compiler and the switch under test and change nothing
+outside. The command needs root.
 
-The suites need packages that go with an old protobuf: they get a virtual environment, made once in FOLDER
-(`.ptf` in the current folder by default).
+The suites need packages for an old protobuf. These are installed once into a virtual environment in
+FOLDER (`.ptf` in the current folder by default).
 
 The exit status is 1 if a test fails here that does not fail on BMv2.
 """

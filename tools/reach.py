@@ -2,8 +2,9 @@
 
     python tools/reach.py PROGRAM.p4|FOLDER ... [--every N] [--seconds S] [--switch builtin|bmv2 ...]
 
-Of the v1model programs in the folders, every Nth by name: statements covered, of those that are not proven to be out of
-reach, tests, and seconds. With --switch the tests are run there, too. Exit status 1: something was not reached, or a
+For every Nth of the v1model programs in the folders, by name, it prints the covered statements,
+those that are not proven to be unreachable, the number of tests, and the time in seconds. With
+--switch the tests also run on that switch. The exit status is 1 if a statement was not reached or a
 test failed.
 """
 

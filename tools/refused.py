@@ -1,4 +1,4 @@
-"""Runs the compiler on programs that must be refused: an error, at the right line, without crash or hang.
+"""Check of the compiler on programs that it must refuse with an error at the right line, without crash or hang.
 
     python tools/refused.py PROGRAMS [--expected FOLDER] [-j N] [NAME ...]
 

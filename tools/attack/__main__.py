@@ -1,4 +1,4 @@
-"""Attacks p4cc for a time, one kind after another, and counts.
+"""Command that attacks p4cc for a time, one kind after another, and counts the attempts.
 
     python -m tools.attack [KIND...] [--minutes N | --short] [--seed N] [--jobs N] [--corpus FOLDER] [--keep FOLDER]
 

@@ -35,9 +35,9 @@ class Attack(ABC):
     short_turns: ClassVar[int]
     """The number of attempts of a short attack (`--short`): about 20 seconds on an idle core."""
     patience_s: ClassVar[float] = 180.0
-    """An attempt that takes longer is a finding."""
+    """Time limit in seconds; an attempt that takes longer is a finding."""
     memory_bytes: ClassVar[int | None] = 4 << 30
-    """The address space that an attempt may have; None: all (sanitizers reserve terabytes)."""
+    """Limit of an attempt's address space; None: no limit (sanitizers reserve terabytes)."""
 
     def __init__(self, folder: Path, corpus: Sequence[Path] = ()) -> None:
         self.folder = folder

@@ -8,9 +8,9 @@ from host_agents import wire
 
 
 def forged(frame: bytes, rng: random.Random) -> bytes:
-    """Return `frame` with another opcode and other bytes behind its UDP header, cut off or longer.
+    """Return `frame` with another opcode and other bytes behind its UDP header, which may be fewer or more.
 
-    Lengths and checksum agree.
+    Lengths and checksum are consistent.
     """
     out = bytearray(frame[: rng.choice((54, 55, 56, 58, 62, 64, 70, len(frame)))])
     out += rng.randbytes(rng.choice((0, 0, 0, 2, 8, 40)))

@@ -144,7 +144,8 @@ class PortTable(FixedTable):
 
     def _found(self, index: int, state: State) -> Message:
         fields = {info["name"][1:]: self._default(info["name"][1:]) for info in self._data.values()}
-        return self._entry_of(index, **{**fields, **self._added[index], "IS_VALID": 1, "PORT_UP": self.up(index, state)})
+        fields |= {**self._added[index], "IS_VALID": 1, "PORT_UP": self.up(index, state)}
+        return self._entry_of(index, **fields)
 
     def up(self, port: int, state: State) -> int:
         """Return 1 if a port was added and is enabled, and its link is up."""

@@ -103,7 +103,7 @@ def paths(run: Run, flows: int) -> list[list[Link]]:
 def oracle(values: dict[str, Any]) -> list[float]:
     """Return the rates in bit/s, by flow, if all are active at once.
 
-    Where ECMP sends each flow is seen in a run of the same flows with one packet each, which send no FRPs.
+    The paths are those of a run of the same flows with one packet each, which send no FRPs.
     """
     flows = [
         {key: value for key, value in flow.items() if key != "stop_ns"} | {"size_bytes": 1}

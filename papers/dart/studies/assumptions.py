@@ -2,8 +2,8 @@
 
     python -m papers.dart.studies.assumptions [--folder FOLDER] [--skip-ms 6] [--csv FILE]
 
-Flows that start in the first milliseconds are left out: until long flows end as often as they start, their number
-grows, and so does everything that depends on it. Each row is a variant, a load and a seed.
+Flows that start in the first milliseconds are left out, because the number of long flows still
+grows then. Each row is a variant, a load and a seed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SHORT_BYTES = 8192  # the messages whose 99% the paper's figure 11 has
 
 
 def measured(flows: pd.DataFrame, skip_ns: int) -> dict[str, float]:
-    """Return what figures 11 to 14 and tables I and II show, of the flows of one run that start after `skip_ns`.
+    """Return the values of figures 11 to 14 and tables I and II, for the flows of one run that start after `skip_ns`.
 
     `short_p99_us` and `short_p50_us` are completion times of 8 KB messages; `long_gbps` is the mean rate of a long
     flow; `load_added` and `path_added` are shares: bytes times links over the shortest paths' (all flows), and links of
@@ -47,7 +47,7 @@ def measured(flows: pd.DataFrame, skip_ns: int) -> dict[str, float]:
 
 
 def _load(run: p4cc.Result) -> float:
-    """Return the load that a run of the sweep had."""
+    """Return the load of a run of the sweep."""
     return float(read(run.folder / "scenario.toml")["workload"]["load"])
 
 

@@ -3,9 +3,10 @@
     python -m papers.dart.studies.deadlock [--count 200] [--first 1] [--rule turn --rule none] [--csv FILE]
 
 A load is 60 messages of 8 KiB, which start within 20 us, between random hosts of a Clos network whose switches hold a
-few packets a port. Everything that may be deflected is, up to seven times, and nothing but PFC holds anyone back: there
-is no congestion control. With lanes that follow turns all messages have to arrive, without a packet lost, dropped or
-sent again, although packets change between the classes that PFC pauses. Without a rule for lanes some loads deadlock.
+few packets a port. Every packet that may be deflected is deflected, up to seven times, and only PFC
+limits senders: there is no congestion control. With lanes that follow turns all messages have to
+arrive, without a packet lost, dropped or sent again, although packets change between the classes
+that PFC pauses. Without a rule for lanes some loads deadlock.
 """
 
 from __future__ import annotations

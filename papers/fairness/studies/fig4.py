@@ -3,8 +3,8 @@
     python -m papers.fairness.studies.fig4 [--csv FILE] [--plot FILE]
 
 "Fast Convergence to Fairness" (Snyder and Lebeck), IV-B and figure 4; thesis, 4.1.2 and figure 4.2. A decrease per s
-ACKs is S' = -beta S^2 / (s MTU), one per RTT R' = -beta R / r; both have closed solutions. How unfair a pair of rates
-is, is their difference. Rates are bytes per ns, times ns.
+ACKs is S' = -beta S^2 / (s MTU), one per RTT R' = -beta R / r; both have closed solutions. The
+difference of two rates measures their unfairness. Rates are in bytes per ns, and times in ns.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def table(times_ns: Array) -> dict[str, Array]:
 
 
 def time_to(part: float, times_ns: Array, difference: Array) -> float:
-    """Return when the difference has fallen to a part of its first value."""
+    """Return the time at which the difference has fallen to a share of its first value."""
     return float(times_ns[np.argmax(difference <= part * difference[0])])
 
 
@@ -63,7 +63,7 @@ def plot(columns: dict[str, Array], file: Path) -> None:
 @click.option("--csv", type=click.Path(dir_okay=False, path_type=Path), help="Write the curves here.")
 @click.option("--plot", "plot_file", type=click.Path(dir_okay=False, path_type=Path), help="Draw figure 4 here.")
 def main(csv: Path | None, plot_file: Path | None) -> None:
-    """Print when each kind of decrease is how fair, with the parameters of figure 4."""
+    """Print the fairness of each kind of decrease over time, with the parameters of figure 4."""
     columns = table(np.arange(0, SPAN_NS + 1, 100, dtype=float))
     times_ns, advantage = columns["time_ns"], columns["advantage"]
     click.echo(f"1/r {1 / RTT_NS:.2e} < (C1 + C0) / (s MTU) {sum(RATES) / (ACKS * MTU_BYTES):.2e}: per ACKs is faster")

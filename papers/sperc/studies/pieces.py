@@ -20,11 +20,12 @@ _MOST_BYTES = 1_000_000
 
 
 def measured(flows: pd.DataFrame) -> dict[str, float]:
-    """Return what figures 5.10 and 5.11 show, of a table of flows or of pieces.
+    """Return the values of figures 5.10 and 5.11 for a table of flows or of pieces.
 
-    `latency_p999_us` is the 99.9% quantile over all of the largest latency of their packets. The others are of those of
-    10 KB to 1 MB: how many there are, quantiles of their slowdowns and of these times the mean weight, and how many of
-    the products are over 4. Of what was not delivered only the number is known.
+    `latency_p999_us` is the 99.9% quantile over all of the largest latency of their packets. All
+    other values are for those of 10 KB to 1 MB: their number, quantiles of their slowdowns and of
+    the slowdowns times the mean weight, and the number of these products over 4. Of those that were
+    not delivered only the number is known.
     """
     arrived = flows[flows["slowdown"].notna()]
     size = arrived["size_bytes"]

@@ -2,10 +2,11 @@
 
     python -m papers.sperc.studies.scenarios [--count 300] [--first 0] [--network NAME]... [--csv FILE]
 
-Each control packet goes through p4src/sperc.p4, link by link, at times of its own; no data is sent. One switch stands
-for all links: a port for each. A flow sends its next control packet a period after the last one, and its first in the
-first period. N is the number of iterations that a water-filling in parallel takes; a round is a round of the program,
-1.5 periods, and rounds count from the last flow's first packet on.
+Each control packet goes through p4src/sperc.p4, link by link, at times of its own; no data is sent.
+One switch represents all links, with a port for each. A flow sends its next control packet a period
+after the last one, and its first in the first period. N is the number of iterations that a
+water-filling in parallel takes; a round is a round of the program, 1.5 periods, and rounds count
+from the last flow's first packet on.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ PERIOD_NS = SwitchView.base_rtt_ns
 ROUND_NS = PERIOD_NS * 3 // 2
 HOP_NS = 1_000
 TOLERANCE = 0.01
-MORE_ROUNDS = 20  # observed after the last that counts
+MORE_ROUNDS = 20  # rounds that are observed after the last that counts
 HEADROOM = 0.05
 RATES_BPS = (10 * 10**9, 25 * 10**9, 40 * 10**9, 100 * 10**9)
 NETWORKS = ("random", "fat-tree")
@@ -54,7 +55,7 @@ RECORD_BYTES = CONTROL.records[0].header.size_bytes
 
 @dataclass(frozen=True)
 class Network:
-    """Links by their number, each with its rate; the links that each flow takes, and n, which divides its rate."""
+    """Rates of the links by their number, the links of each flow, and the n by which each flow's rate is divided."""
 
     rates_bps: tuple[int, ...]
     paths: tuple[tuple[int, ...], ...]

@@ -22,8 +22,8 @@ VARIANT_OF = {"NSCC": "{case}", "RCCC": "{case}, RCCC", "both": "{case}, both"}
 PACKET_BYTES = {"NSCC": 4092, "RCCC": 4088, "both": 4088}  # payload of a full packet
 
 TAIL = 0.05  # the largest difference of the last flow's end, as a share of the simulator's
-SENT_AGAIN = 1.5  # the largest factor between the packets sent again
-FEW = 1e-3  # a share of all packets that is next to nothing, so that its factor means nothing
+SENT_AGAIN = 1.5  # the largest ratio of the numbers of packets sent again
+FEW = 1e-3  # a share of all packets so small that a ratio means nothing
 # Over one path each, chance decides whether the most loaded link carries five flows or six, so the
 # last flow may end as much later or earlier as one flow takes at 100 Gb/s.
 CHANCE_US = {"V13": 163.0}
@@ -47,7 +47,7 @@ def rows(seed: int) -> pd.DataFrame:
 
 
 def deviations(table: pd.DataFrame) -> list[str]:
-    """Return what deviates by more than the page allows, a line for each row."""
+    """Return a line for each row that deviates by more than the page allows."""
     found = []
     for row in table.to_dict("records"):
         expected_us = row["simulator_last_us"] + TIME_OUT_US.get((row["simulator_case"], row["protocol"]), 0.0)

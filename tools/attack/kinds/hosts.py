@@ -77,7 +77,7 @@ class Hosts(Attack):
                     count += 1
                     receiver.receive(now_ns, forged(rng.choice(seen[-50:]), rng))
         # After a forged ACK a sender may drop data that its peer lacks. Then it resends the rest at
-        # each time-out, until its retries are used up. So in the end there is silence, whatever was
+        # each time-out, until its retries are used up. So in the end nothing is sent, whatever was
         # forged.
         frames, before = 0, qa.stats.timeouts + qb.stats.timeouts
         for _ in range(_AFTERWARDS):

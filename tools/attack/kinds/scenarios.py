@@ -97,7 +97,7 @@ class Scenarios(Attack):
 
     @staticmethod
     def _has(tables: Mapping[str, Any], key: str) -> bool:
-        """Return whether a key is of the file: topologies and workloads take their own keys only."""
+        """Return whether the file has a key; topologies and workloads accept only their own keys."""
         table, dot, below = key.partition(".")
         return bool(dot) and below in tables.get(table, {})
 
