@@ -6,11 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from p4switch import ir
+from p4switch.architectures.v1model.externs import counter
 from p4switch.compiler.midend import fold
+from p4switch.engine import cexpr
+from p4switch.engine.cexpr import Rows
 
 if TYPE_CHECKING:
     from p4switch.architectures.v1model.externs.meter import ExecuteMeter
     from p4switch.compiler import types
+    from p4switch.engine.cexpr import C
     from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
@@ -41,8 +45,8 @@ class ExecuteAware(ir.ExternOperation):
         at = to.index("uint64_t", self.index)
         with to.within(at, array.size):
             before = to.em.temp("uint32_t", to.x.low(self.before, 8), "before")
-            size = f"p->ingress_len - (uint32_t)({to.x.low(self.adjust, 32).bare})"
-            counted = to.program.metered(number, at, size, f"{before} > 1 ? 2 : {before}")
+            size = counter.less(to.x.low(self.adjust, 32))
+            counted = to.program.metered(number, at, size, cexpr.chosen(before > 1, 2, before, "uint32_t"))
             emit_result(to, array.name, at, counted, self.results, self.target)
 
     def run(self, machine: Machine) -> None:
@@ -53,12 +57,11 @@ class ExecuteAware(ir.ExternOperation):
 
 
 def emit_result(
-    to: Statements, meter: str, index: str, counted: str, results: tuple[int, int, int], target: ir.Place
+    to: Statements, meter: str, index: C, counted: C, results: tuple[int, int, int], target: ir.Place
 ) -> None:
     """Write C that assigns to `target` the element of `results` for the colour `counted`."""
-    colours = ", ".join(map(str, results))
-    colour = to.em.temp("uint64_t", f"(const uint64_t[]){{{colours}}}[{counted}]", "color")
-    to.touch("meter", "METER", meter, index, f"(int64_t){colour}", "NULL, 0")
+    colour = to.em.temp("uint64_t", Rows(results, "uint64_t")[counted], "color")
+    to.touch("meter", meter, index, cexpr.cast("int64_t", colour))
     to.store(to.x.place(target), colour)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -9,52 +10,51 @@ from dataclasses import dataclass
 from p4switch import ir
 from p4switch.bits.checksums import CRCS, DRAWN, crc_of, reflect
 from p4switch.compiler import types
-from p4switch.engine.cnodes import Function, Line
+from p4switch.engine import cexpr
+from p4switch.engine.cexpr import C, Code, Name, Number
+from p4switch.engine.cnodes import PACKET, SWITCH, Declare, Function, Macro, Return
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.program import Field, Program
 from p4switch.engine.value import Native
 from p4switch.ir.errors import ProgramError
 
+_B, _N = Name("b"), Name("n")  # the bytes and their number
 _SIMPLE = {
-    "csum16": "p4_csum16(b, n)",
-    "cksum16": "p4_csum16(b, n)",
-    "xor8": "p4_xor_words(b, n, 1)",
-    "xor16": "p4_xor_words(b, n, 2)",
-    "xor32": "p4_xor_words(b, n, 4)",
-    "identity": "p4_identity(b, n)",
-    DRAWN: "p4_random64(sw)",
+    "csum16": cexpr.call("p4_csum16", "uint64_t", _B, _N),
+    "cksum16": cexpr.call("p4_csum16", "uint64_t", _B, _N),
+    "xor8": cexpr.call("p4_xor_words", "uint64_t", _B, _N, 1),
+    "xor16": cexpr.call("p4_xor_words", "uint64_t", _B, _N, 2),
+    "xor32": cexpr.call("p4_xor_words", "uint64_t", _B, _N, 4),
+    "identity": cexpr.call("p4_identity", "uint64_t", _B, _N),
+    DRAWN: cexpr.call("p4_random64", "uint64_t", "sw"),
 }
 ALGORITHMS = sorted((*CRCS, *_SIMPLE))
 
 
-def tables(algorithms: Sequence[str]) -> Iterator[Line]:
+def tables(algorithms: Sequence[str]) -> Iterator[Macro]:
     """Yield the definitions of the CRCs among the algorithms. The library fills in their tables when it is loaded."""
     for name in sorted(set(algorithms)):
         crc = crc_of(name)
         if crc is None:
             continue
         if not crc.reflected:
-            yield Line(f"P4_CRC_PLAIN({name}, 0x{crc.polynomial:x}, {crc.width})")
+            yield Macro("P4_CRC_PLAIN", (name, Number(crc.polynomial), crc.width))
         else:
             polynomial = reflect(crc.polynomial, crc.width)
-            yield Line(f"P4_CRC_REFLECTED{64 if crc.width > 32 else 32}({name}, 0x{polynomial:x}ull)")
+            yield Macro(f"P4_CRC_REFLECTED{64 if crc.width > 32 else 32}", (name, Number(polynomial)))
 
 
-def _result(algorithm: str) -> str:
-    """Return a C expression of the hash of n bytes at b."""
+def _result(algorithm: str) -> C:
+    """Return the hash of n bytes at b."""
     if algorithm in _SIMPLE:
         return _SIMPLE[algorithm]
     crc = crc_of(algorithm)
     if crc is None:
         raise ProgramError(f"unknown hash algorithm {algorithm}; expected one of {', '.join(ALGORITHMS)}")
-    if not crc.reflected:
-        code = f"p4_crc_plain({algorithm}_table, b, n, 0x{crc.initial:x}, {crc.width})"
-    elif crc.width > 32:
-        code = f"p4_crc_reflected64({algorithm}_table, b, n, 0x{crc.initial:x})"
-    else:
-        code = f"p4_crc_reflected32({algorithm}_table, b, n, 0x{crc.initial:x})"
-    return f"({code} ^ 0x{crc.final:x}ull)"
+    kind, width = ("plain", [crc.width]) if not crc.reflected else (f"reflected{64 if crc.width > 32 else 32}", [])
+    code = cexpr.call(f"p4_crc_{kind}", "uint64_t", f"{algorithm}_table", _B, _N, Number(crc.initial), *width)
+    return cexpr.binary("^", code, Number(crc.final))
 
 
 @dataclass(frozen=True)
@@ -95,28 +95,36 @@ def _runs(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
     return runs
 
 
-def _append_constant(em: Emitter, piece: _Piece, to: str, at: str) -> None:
+def _append_constant(em: Emitter, piece: _Piece, to: C, at: C) -> None:
     """Put a constant of any width at bit `at` of the bytes `to`."""
     for low in range(0, piece.width, 64):
         take = min(64, piece.width - low)
         part = piece.value >> low & (1 << take) - 1
-        em.do(f"p4_put_bits({to}, {at} + {piece.width - low - take}, {take}, 0x{part:x}ull)")
+        em.call("p4_put_bits", to, at + (piece.width - low - take), take, Number(part))
 
 
-def _append_value(program: Program, em: Emitter, piece: _Piece, at: str) -> None:
+def _append_value(em: Emitter, piece: _Piece, at: C) -> None:
     """Put a value of any width at bit `at` of b."""
     if piece.ref is None:
-        _append_constant(em, piece, "b", at)
+        _append_constant(em, piece, _B, at)
         return
     assert piece.field is not None
     if not piece.ref.metadata:
-        em.do(f"p4_copy_bits(b, {at}, {piece.ref.base}, {piece.field.bit}, {piece.width})")
+        em.call("p4_copy_bits", _B, at, piece.ref.base, piece.field.bit, piece.width)
         return
+    _append_native(em, piece, _B, at)
+
+
+def _append_native(em: Emitter, piece: _Piece, to: C, at: Code) -> None:
+    """Put a field of metadata at bit `at` of the bytes `to`."""
+    assert piece.ref is not None
+    assert piece.field is not None
     place = piece.ref.place(piece.field)
     if piece.width <= 64:
-        em.do(f"p4_put_bits(b, {at}, {piece.width}, {place.low(em, piece.width).bare})")
-    elif isinstance(place, Native):
-        em.do(f"p4_big_put(b, {at}, {piece.width}, {place.code})")
+        em.call("p4_put_bits", to, at, piece.width, place.low(em, piece.width))
+    else:
+        assert isinstance(place, Native)
+        em.call("p4_big_put", to, at, piece.width, place.code)
 
 
 def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
@@ -126,21 +134,14 @@ def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
         piece = run[index]
         size = piece.width // 8
         if piece.ref is None or piece.ref.metadata:
-            if piece.ref is None:
-                if size in (1, 2, 4, 8):
-                    em.do(f"p4_st{piece.width}(b + n + {at}, 0x{piece.value:x}ull)")
-                else:
-                    _append_constant(em, piece, "b + n", f"{8 * at}")
+            if size in (1, 2, 4, 8):
+                place = piece.ref.place(piece.field) if piece.ref and piece.field else None
+                value = place.low(em, piece.width) if place is not None else Number(piece.value)
+                em.call(f"p4_st{piece.width}", _B + _N + at, value)
+            elif piece.ref is None:
+                _append_constant(em, piece, _B + _N, cexpr.node(8 * at))
             else:
-                assert piece.field is not None
-                place = piece.ref.place(piece.field)
-                if size in (1, 2, 4, 8):
-                    em.do(f"p4_st{piece.width}(b + n + {at}, {place.low(em, piece.width).bare})")
-                elif size < 8:
-                    em.do(f"p4_put_bits(b + n, {8 * at}, {piece.width}, {place.low(em, piece.width).bare})")
-                else:
-                    assert isinstance(place, Native)
-                    em.do(f"p4_big_put(b + n, {8 * at}, {piece.width}, {place.code})")
+                _append_native(em, piece, _B + _N, 8 * at)
             at += size
             index += 1
             continue
@@ -149,9 +150,9 @@ def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
         while index < len(run) and (field := run[index].field) is not None and field.bit == end:
             end += field.width
             index += 1
-        em.do(f"memcpy(b + n + {at}, {piece.ref.base} + {first // 8}, {(end - first) // 8})")
+        em.call("memcpy", _B + _N + at, piece.ref.base + first // 8, (end - first) // 8)
         at += (end - first) // 8
-    em.do(f"n += {at}")
+    em.set(_N, at, "+=")
 
 
 def _is_aligned(run: Sequence[_Piece]) -> bool:
@@ -190,7 +191,7 @@ def _stretches(run: Sequence[_Piece]) -> list[tuple[int, int]] | None:
     return [(first // 8, count // 8) for first, count in stretches]
 
 
-def _checksum_in_place(run: Sequence[_Piece]) -> str | None:
+def _checksum_in_place(run: Sequence[_Piece]) -> C | None:
     """Return the checksum of one header's fields, summed in place.
 
     The result is None if 16-bit words would straddle stretches.
@@ -199,24 +200,25 @@ def _checksum_in_place(run: Sequence[_Piece]) -> str | None:
     if stretches is None or any(count % 2 for _, count in stretches[:-1]):
         return None
     assert run[0].ref is not None
-    sums = " + ".join(f"p4_csum_add({run[0].ref.base} + {first}, {count})" for first, count in stretches)
-    return f"p4_csum_fold({sums})"
+    base = run[0].ref.base
+    sums = [cexpr.call("p4_csum_add", "uint64_t", base + first, count) for first, count in stretches]
+    return cexpr.call("p4_csum_fold", "uint64_t", functools.reduce(C.__add__, sums))
 
 
-def pack_inputs(program: Program, em: Emitter, calculation: ir.Calculation) -> str:
-    """Declare an array with the inputs of a calculation, each at a place of its own, and return its name.
+def pack_inputs(program: Program, em: Emitter, calculation: ir.Calculation) -> C:
+    """Declare an array with the inputs of a calculation, each at a place of its own, and return it.
 
     Fields of invalid headers are zeros.
     """
     pieces = _pieces(program, calculation)
-    em.declare(f"uint8_t b[{sum(piece.width for piece in pieces) // 8 + 8}]")
-    em.do("memset(b, 0, sizeof b)")
+    packed = em.declare("uint8_t", "b", size=sum(piece.width for piece in pieces) // 8 + 8)
+    em.call("memset", packed, 0, cexpr.size_of(packed))
     at = 0
     for piece in pieces:
         with _if_valid(em, piece.ref):
-            _append_value(program, em, piece, str(at))
+            _append_value(em, piece, cexpr.node(at))
         at += piece.width
-    return "b"
+    return packed
 
 
 def functions(program: Program) -> Iterator[Function]:
@@ -236,59 +238,64 @@ def function(program: Program, name: str, calculation: ir.Calculation) -> Iterat
     result = _result(algorithm)
     em = Emitter()
     runs = _runs(pieces)
-    head = f"P4_UNUSED static uint64_t {name}(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)"
+    head, parameters = "P4_UNUSED static uint64_t", (SWITCH, PACKET)
     if len(runs) == 1 and not payload and algorithm in ("csum16", "cksum16"):
         in_place = _checksum_in_place(runs[0])
-        if in_place:
+        if in_place is not None:
             assert runs[0][0].ref is not None
-            em.leave(f"P4_LIKELY({runs[0][0].ref.valid}) ? {in_place} : p4_csum_fold(0)")
-            yield Function(head, em.body)
+            em.leave(_likely(runs[0][0].ref.valid, in_place, cexpr.call("p4_csum_fold", "uint64_t", 0)))
+            yield Function(head, name, parameters, em.body)
             return
     size = sum((piece.width + 7) // 8 + 1 for piece in pieces) + 16
     if payload:
-        em.declare(f"uint8_t *b = p4_scratch(sw, {size} + (size_t)payload_len(p))")
-        with em.when("!b"):
-            em.leave("0")
+        length = cexpr.cast("size_t", cexpr.call("payload_len", "uint32_t", "p"))
+        em.declare("uint8_t *", "b", cexpr.call("p4_scratch", "", "sw", cexpr.node(size) + length))
+        with em.when(cexpr.negated(_B)):
+            em.leave(0)
     else:
-        em.declare(f"uint8_t b[{size}]")
+        em.declare("uint8_t", "b", size=size)
     aligned = all(_is_aligned(run) and not (run[0].field and run[0].field.varbit) for run in runs)
     asked = list(dict.fromkeys(run[0].ref.valid for run in runs if run[0].ref and not run[0].ref.metadata))
     split = aligned and bool(asked) and not payload
-    given = {valid: f"has{i}" if split else valid for i, valid in enumerate(asked)}
+    flags = [Declare("int", f"has{i}") for i in range(len(asked))] if split else []
+    given = dict(zip(asked, (Name(flag.name) for flag in flags) if split else asked, strict=True))
     if aligned:
-        em.declare("size_t n = 0")
+        em.declare("size_t", "n", cexpr.node(0))
         for run in runs:
             ref = run[0].ref
             with em.when(given[ref.valid]) if ref and not ref.metadata else em.block():
                 _append_aligned(em, run)
     else:
-        em.declare("uint32_t bit = 0")
-        em.do(f"memset(b, 0, {size})")
+        bit = em.declare("uint32_t", "bit", cexpr.node(0))
+        em.call("memset", _B, 0, size)
         for run in runs:
             with _if_valid(em, run[0].ref):
                 for piece in run:
+                    width: Code = piece.width
                     if piece.field and piece.field.varbit and piece.ref:
-                        width = f"8 * p->varbytes[{piece.ref.slot}]"
-                        em.do(f"p4_copy_bits(b, bit, {piece.ref.base}, {piece.field.bit}, {width})")
-                        em.do(f"bit += {width}")
+                        width = cexpr.node(8) * piece.ref.varbytes
+                        em.call("p4_copy_bits", _B, bit, piece.ref.base, piece.field.bit, width)
                     else:
-                        _append_value(program, em, piece, "bit")
-                        em.do(f"bit += {piece.width}")
-        em.declare("size_t n = (bit + 7) / 8")
+                        _append_value(em, piece, bit)
+                    em.set(bit, width, "+=")
+        em.declare("size_t", "n", (bit + 7) / 8)
     if payload:
-        em.do("n += payload_copy(p, b + n)")
+        em.set(_N, cexpr.call("payload_copy", "", "p", _B + _N), "+=")
     em.leave(result)
     if not split:
-        yield Function(head, em.body)
+        yield Function(head, name, parameters, em.body)
         return
     # The usual case has all headers: n is a constant then, and the hash's loops unroll.
-    flags = "".join(f", int {flag}" for flag in given.values())
-    inner = f"P4_INLINE uint64_t {name}_of(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p{flags})"
-    usual, any_case = (f"{name}_of(sw, p, {', '.join(values)})" for values in (["1"] * len(asked), asked))
-    outer = Emitter()
-    outer.leave(f"P4_LIKELY({' & '.join(asked)}) ? {usual} : {any_case}")
-    yield Function(inner, em.body)
-    yield Function(head, outer.body)
+    usual, any_case = (
+        cexpr.call(f"{name}_of", "uint64_t", "sw", "p", *values) for values in ([1] * len(asked), asked)
+    )
+    all_valid = functools.reduce(lambda a, b: cexpr.binary("&", a, b), asked)
+    yield Function("P4_INLINE uint64_t", f"{name}_of", (*parameters, *flags), em.body)
+    yield Function(head, name, parameters, [Return(_likely(all_valid, usual, any_case))])
+
+
+def _likely(condition: C, yes: C, no: C) -> C:
+    return cexpr.chosen(cexpr.call("P4_LIKELY", "int", condition), yes, no, "uint64_t")
 
 
 def _if_valid(em: Emitter, ref: HeaderRef | None) -> AbstractContextManager[None]:

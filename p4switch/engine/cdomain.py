@@ -92,13 +92,13 @@ class CValues(Domain[Value]):
         x, y = convert(em, a, rep), convert(em, b, rep)
         if rep.limbs:
             quotient, remainder = em.array(rep.limbs), em.array(rep.limbs)
-            em.do(cexpr.call("p4_big_divide", "", quotient, remainder, x, y, rep.limbs).text)
+            em.call("p4_big_divide", quotient, remainder, x, y, rep.limbs)
             code = quotient if op == "/" else remainder
         elif b.constant:
             code = cexpr.binary(op, x, y)
         else:
-            divisor = cexpr.Text(em.temp(rep.c_type, y), rep.c_type)
-            code = cexpr.chosen(divisor, cexpr.binary(op, x, divisor), "0", rep.c_type)
+            divisor = em.temp(rep.c_type, y)
+            code = cexpr.chosen(divisor, cexpr.binary(op, x, divisor), 0, rep.c_type)
         return self._computed(low, high, code, rep)
 
     def shift(self, op: str, a: Value, amount: Value, t: Type) -> Value:

@@ -6,8 +6,7 @@ compared, or passed to a function) no cast is needed; each expression knows such
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 U64_TYPE = "uint64_t"
@@ -38,10 +37,51 @@ _INSIDE: Mapping[str, tuple[str, ...]] = {
 _CHAINS = ("+", "&", "|", "^", "&&", "||")  # the left operand may have the same operator
 
 
-class C(ABC):
-    """C expression. `type` is "" if it is not known."""
+class C:
+    """C expression: the base of its nodes. `type` is "" if it is not known."""
 
     type: str
+    is_primary = False
+
+    def __getitem__(self, index: Code) -> C:
+        return Item(self, node(index))
+
+    def limb(self, number: int) -> C:
+        """Return a limb of a wide integer."""
+        return Item(self, node(number), U64_TYPE)
+
+    def __add__(self, other: Code) -> C:
+        return binary("+", self, other)
+
+    def __sub__(self, other: Code) -> C:
+        return binary("-", self, other)
+
+    def __mul__(self, other: Code) -> C:
+        return binary("*", self, other)
+
+    def __truediv__(self, other: Code) -> C:
+        return binary("/", self, other)
+
+    def __mod__(self, other: Code) -> C:
+        return binary("%", self, other)
+
+    def __lt__(self, other: Code) -> C:
+        return compared("<", self, other)
+
+    def __gt__(self, other: Code) -> C:
+        return compared(">", self, other)
+
+    def dot(self, member: str, c_type: str = "") -> C:
+        """Return a member of a struct."""
+        return Member(self, ".", member, c_type)
+
+    def arrow(self, member: str, c_type: str = "") -> C:
+        """Return a member of the struct to which the expression points."""
+        return Member(self, "->", member, c_type)
+
+    @property
+    def address(self) -> C:
+        return Unary("&", self, "")
 
     @property
     def op(self) -> str:
@@ -54,9 +94,9 @@ class C(ABC):
         return None
 
     @property
-    @abstractmethod
     def text(self) -> str:
         """The code without parentheses around it."""
+        raise NotImplementedError
 
     @property
     def plain(self) -> C:
@@ -66,6 +106,11 @@ class C(ABC):
     def __str__(self) -> str:
         """Return the code as an operand."""
         return f"({self.text})" if self.op else self.text
+
+    @property
+    def postfix(self) -> str:
+        """The code as what an index or a member follows."""
+        return self.text if self.is_primary else f"({self.text})"
 
     @property
     def bare(self) -> str:
@@ -80,19 +125,101 @@ class C(ABC):
 
 
 @dataclass(frozen=True)
-class Text(C):
-    """Primary expression, such as a name, a member, or an expression in parentheses."""
+class Name(C):
+    """Name of a variable, a constant, a type, or a member in `offsetof`."""
 
-    code: str
+    name: str
     type: str = ""
+    is_primary = True
+
+    def __post_init__(self) -> None:
+        if not (self.name.isidentifier() and self.name.isascii()):
+            raise ValueError(f"{self.name!r} is not a name in C")
 
     @property
     def text(self) -> str:
-        return self.code
+        return self.name
+
+
+@dataclass(frozen=True)
+class String(C):
+    """String literal."""
+
+    content: str
+    type = "const char *"
+
+    @property
+    def text(self) -> str:
+        shown = (chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in self.content.encode())
+        return f'"{"".join(shown)}"'
+
+
+@dataclass(frozen=True)
+class Member(C):
+    of: C
+    operator: str
+    name: str
+    type: str = ""
+    is_primary = True
+
+    @property
+    def text(self) -> str:
+        return f"{self.of.postfix}{self.operator}{self.name}"
+
+
+@dataclass(frozen=True)
+class Item(C):
+    """Element of an array."""
+
+    of: C
+    index: C
+    type: str = ""
+    is_primary = True
+
+    @property
+    def text(self) -> str:
+        return f"{self.of.postfix}[{self.index.bare}]"
+
+
+@dataclass(frozen=True)
+class Rows(C):
+    """Initialiser of an array; with `c_type` an expression, which is a constant array without a name."""
+
+    items: Sequence[Code]
+    c_type: str = ""
+    type = ""
+    is_primary = True
+
+    @property
+    def text(self) -> str:
+        cast = f"(const {self.c_type}[])" if self.c_type else ""
+        return f"{cast}{{{', '.join(node(item).bare for item in self.items) or '0'}}}"
+
+
+@dataclass(frozen=True)
+class Fields(C):
+    """Initialiser of a struct by the names of its members; those that are 0 or NULL are omitted.
+
+    With `c_type` it is an expression, which is a constant without a name.
+    """
+
+    members: Mapping[str, Code]
+    c_type: str = ""
+    type = ""
+    is_primary = True
+
+    @property
+    def text(self) -> str:
+        members = {name: node(value).bare for name, value in self.members.items()}
+        shown = {name: text for name, text in members.items() if text not in ("0", "NULL")} or members
+        cast = f"(const {self.c_type})" if self.c_type else ""
+        return f"{cast}{{{', '.join(f'.{name} = {text}' for name, text in shown.items())}}}"
 
 
 @dataclass(frozen=True)
 class Number(C):
+    """Constant. Without a type it is a size, an offset or a number of an object, which is printed in decimal."""
+
     number: int
     type: str = U64_TYPE
 
@@ -102,6 +229,8 @@ class Number(C):
 
     @property
     def text(self) -> str:
+        if not self.type:
+            return str(self.number)
         word = self.number & _WORD
         digits = str(word) if word < 10 else f"{word:#x}"
         if self.type == "int":
@@ -134,13 +263,14 @@ class Cast(C):
 
 @dataclass(frozen=True)
 class Call(C):
-    name: str
+    function: C
     arguments: tuple[C, ...]
     type: str
+    is_primary = True
 
     @property
     def text(self) -> str:
-        return f"{self.name}({', '.join(argument.bare for argument in self.arguments)})"
+        return f"{self.function.postfix}({', '.join(argument.bare for argument in self.arguments)})"
 
 
 @dataclass(frozen=True)
@@ -172,7 +302,7 @@ class Binary(C):
     @property
     def plain(self) -> C:
         bitwise = self.op in _BITWISE and self.type == U64_TYPE and self.right.type in (U64_TYPE, "int", "")
-        if not bitwise and (self.op != ">>" or self.right.type != "int"):
+        if not bitwise and (self.op != ">>" or self.right.value is None):
             return self
         left, right = self.left.plain, self.right.plain
         return self if left is self.left and right is self.right else Binary(self.op, left, right, "")
@@ -194,21 +324,51 @@ class Conditional(C):
         return f"{self.condition.plain.inside('?:')} ? {self.yes.inside('?:')} : {self.no.inside('?:')}"
 
 
-Code = C | str
-"""C expression; a string must be primary or have parentheses."""
+Code = C | str | int
+"""C expression; a string is a name."""
 
 
 def node(code: Code, c_type: str = "") -> C:
-    return code if isinstance(code, C) else Text(code, c_type)
+    if isinstance(code, str):
+        return Name(code, c_type)
+    return Number(code, c_type) if isinstance(code, int) else code
 
 
-def literal(value: int, c_type: str = U64_TYPE) -> Number:
+def literal(value: int, c_type: str = U64_TYPE) -> C:
     """Return a constant of 64 or 128 bits."""
     return Number(value & _WORD if c_type == U64_TYPE else value, c_type)
 
 
-def call(name: str, c_type: str, *args: Code | int) -> C:
-    return Call(name, tuple(Text(str(a)) if isinstance(a, int) else node(a) for a in args), c_type)
+def limbs(number: int, count: int) -> Rows:
+    """Return the limbs of a wide integer, the least significant one first."""
+    return Rows([literal(number >> 64 * i) for i in range(count)])
+
+
+def packet(member: str, c_type: str = "") -> C:
+    """Return a member of the packet."""
+    return Name("p").arrow(member, c_type)
+
+
+def switch(member: str) -> C:
+    """Return a member of the switch."""
+    return Name("sw").arrow(member)
+
+
+def cells(row_type: str, arrays: str, number: int) -> C:
+    """Return an array of the switch as a pointer to its rows."""
+    return Cast(f"{row_type} *", Cast("void *", switch(arrays)[number]))
+
+
+def call(function: Code, c_type: str, *args: Code) -> C:
+    return Call(node(function), tuple(map(node, args)), c_type)
+
+
+def size_of(code: Code) -> C:
+    return Unary("sizeof ", node(code), "size_t")
+
+
+def size_of_type(c_type: str) -> C:
+    return call("sizeof", "size_t", c_type)
 
 
 def cast(c_type: str, code: Code) -> C:
@@ -216,9 +376,9 @@ def cast(c_type: str, code: Code) -> C:
     return inner if inner.type == c_type else Cast(c_type, inner)
 
 
-def widened(code: str) -> C:
+def widened(code: Code) -> C:
     """Return the cast of `code`, an unsigned value of at most 64 bits, to 64 bits."""
-    return Cast(U64_TYPE, Text(code), widens=True)
+    return Cast(U64_TYPE, node(code), widens=True)
 
 
 def unary(op: str, a: Code) -> C:
@@ -251,7 +411,7 @@ def shifted(op: str, a: Code, by: int) -> C:
         return x
     if x.value is not None and x.type == U64_TYPE:
         return literal(_FOLDED[op](x.value, by))
-    return Binary(op, x, Text(str(by), "int"), x.type)
+    return Binary(op, x, Number(by, ""), x.type)
 
 
 def low_part(a: Code, width: int) -> C:

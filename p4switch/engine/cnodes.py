@@ -1,11 +1,14 @@
 """C as a tree: declarations, statements and blocks, and the one printer of them.
 
-Statements have the text of expressions (`cexpr`). Only the printer adds braces and indentation, and breaks long lines.
+Their expressions are nodes of `cexpr`. Only the printer adds braces and indentation, and breaks long lines.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+from p4switch.engine import cexpr
+from p4switch.engine.cexpr import C, Code, Fields, Rows, node
 
 _COLUMNS = 120
 _COMMENT_CHARS = 100
@@ -17,16 +20,37 @@ _CHARACTER = re.compile(r"\\[0-7]{3}|\\?.")  # a character of a string literal
 
 @dataclass(frozen=True)
 class Do:
-    """Expression used as a statement, without its semicolon."""
+    """Expression used as a statement."""
 
-    text: str
+    expression: C
+
+
+@dataclass(frozen=True)
+class Assign:
+    target: C
+    value: C
+    operator: str = "="
 
 
 @dataclass(frozen=True)
 class Declare:
-    """Declaration of a name whose scope is its block, without its semicolon."""
+    """Declaration of a variable, a parameter or a member; in a block, the scope of the name is that block.
 
-    text: str
+    `size` is that of an array, with None for as many elements as its value has.
+    """
+
+    c_type: str
+    name: str
+    value: C | None = None
+    size: int | None = 0
+
+    @property
+    def text(self) -> str:
+        """The declaration without a semicolon."""
+        space = "" if self.c_type.endswith("*") else " "
+        extent = f"[{'' if self.size is None else self.size}]" if self.size != 0 else ""
+        value = f" = {self.value.bare}" if self.value is not None else ""
+        return f"{self.c_type}{space}{self.name}{extent}{value}"
 
 
 @dataclass(frozen=True)
@@ -46,7 +70,7 @@ class Goto:
 
 @dataclass(frozen=True)
 class Return:
-    value: str = ""
+    value: C | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +85,7 @@ class Block:
 
 @dataclass
 class If:
-    condition: str
+    condition: C
     then: "list[Statement]" = field(default_factory=list)
     otherwise: "list[Statement]" = field(default_factory=list)
     note: str = ""  # comment
@@ -71,17 +95,17 @@ class If:
 class Case:
     """Case of a switch; `value` is None for the default."""
 
-    value: str | None
+    value: C | None
     body: "list[Statement]" = field(default_factory=list)
 
 
 @dataclass
 class Switch:
-    value: str
+    value: C
     cases: list[Case] = field(default_factory=list)
 
 
-Statement = Do | Declare | Comment | Label | Goto | Return | Break | Block | If | Switch
+Statement = Do | Assign | Declare | Comment | Label | Goto | Return | Break | Block | If | Switch
 _LEAVES = (Goto, Return, Break)
 
 
@@ -89,38 +113,29 @@ _LEAVES = (Goto, Return, Break)
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Initialiser of an array; with `c_type` an expression, which is an array without a name."""
+class Include:
+    """Inclusion of a file, whose name has its quotes or brackets."""
 
-    items: Sequence[object]
-    c_type: str = ""
-
-    def __str__(self) -> str:
-        cast = f"(const {self.c_type}[])" if self.c_type else ""
-        return f"{cast}{{{', '.join(map(str, self.items)) or '0'}}}"
+    file: str
 
 
 @dataclass(frozen=True)
-class Fields:
-    """Initialiser of a struct by the names of its members; those that are 0 or NULL are omitted."""
-
-    members: Mapping[str, object]
-
-    def __str__(self) -> str:
-        shown = {name: value for name, value in self.members.items() if str(value) not in ("0", "NULL")} or self.members
-        return f"{{{', '.join(f'.{name} = {value}' for name, value in shown.items())}}}"
+class Define:
+    name: str
+    value: int
 
 
 @dataclass(frozen=True)
-class Line:
-    """Use of a macro, or a line for the preprocessor."""
+class Macro:
+    """Use of a macro that expands to declarations; a list among its arguments has the members of a struct."""
 
-    text: str
+    name: str
+    arguments: Sequence[Code | Sequence[Declare]]
 
 
 @dataclass(frozen=True)
 class Enum:
-    values: Mapping[str, object]
+    values: Mapping[str, Code]
 
 
 @dataclass(frozen=True)
@@ -128,36 +143,30 @@ class Struct:
     """Struct with the declarations of its members; inside of another one, `name` is that of the member."""
 
     name: str
-    members: "Sequence[str | Struct]"
-
-
-@dataclass(frozen=True)
-class Variable:
-    """Definition of a constant; `head` is its declaration without a semicolon."""
-
-    head: str
-    value: Rows | Fields
+    members: "Sequence[Declare | Struct]"
 
 
 @dataclass(frozen=True)
 class Function:
-    """Definition of a function; `head` is its declaration without a semicolon."""
+    """Definition of a function; `result` has the keywords before its name, too."""
 
-    head: str
+    result: str
+    name: str
+    parameters: Sequence[Declare]
     body: list[Statement]
 
 
-Declaration = Comment | Line | Enum | Struct | Variable | Function
+_LINES = Include | Define | Macro
+Declaration = Comment | Include | Define | Macro | Enum | Struct | Declare | Function
+
+SWITCH = Declare("P4_UNUSED p4_switch *", "sw")
+PACKET = Declare("P4_UNUSED phv *", "p")
+"""Parameters of most functions."""
 
 
-def array(c_type: str, name: str, rows: Sequence[object], *last: object) -> Variable:
+def array(c_type: str, name: str, rows: Sequence[Code], *last: Code) -> Declare:
     """Return a constant array, which `last` ends."""
-    return Variable(f"static const {c_type} {name}[]", Rows([*rows, *last]))
-
-
-def limbs(number: int, count: int) -> Rows:
-    """Return the limbs of a wide integer, the least significant one first."""
-    return Rows([f"0x{number >> 64 * i & (1 << 64) - 1:x}ull" for i in range(count)])
+    return Declare(f"static const {c_type}", name, Rows([*rows, *last]), None)
 
 
 # --- order of statements ----------------------------------------------------------------------------------------------
@@ -203,7 +212,7 @@ def _simple(body: Sequence[Statement]) -> list[Statement]:
             cases = [Case(c.value, _simple(c.body)) for c in statement.cases]
             flat = [Switch(statement.value, cases)]
             if len(cases) == 1 and cases[0].value is not None:
-                flat = [If(f"{statement.value} == {cases[0].value}", cases[0].body)]
+                flat = [If(cexpr.compared("==", statement.value, cases[0].value), cases[0].body)]
         else:
             flat = [statement]
         for one in flat:
@@ -238,7 +247,8 @@ def source(declarations: Sequence[Declaration]) -> str:
     parts: list[str] = []
     before: Declaration | None = None
     for one in declarations:
-        if not isinstance(before, Comment | None) and (isinstance(one, Function) or type(one) is not type(before)):
+        beside = isinstance(one, _LINES) if isinstance(before, _LINES) else type(one) is type(before)
+        if not isinstance(before, Comment | None) and (isinstance(one, Function) or not beside):
             parts.append("")
         parts += _declaration(one)
         before = one
@@ -249,24 +259,35 @@ def _declaration(declaration: Declaration) -> Iterator[str]:
     match declaration:
         case Comment(text):
             yield _comment(text, 0)
-        case Line(text):
-            yield from [text] if text.startswith("#") else _folded(text, "")
+        case Include(file):
+            yield f"#include {file}"
+        case Define(name, value):
+            yield f"#define {name} {value}"
+        case Macro(name, arguments):
+            shown = (node(each).bare if isinstance(each, Code) else _members(each) for each in arguments)
+            yield from _folded(f"{name}({', '.join(shown)})", "")
         case Enum(values):
-            yield from _folded(f"enum {{ {', '.join(f'{name} = {value}' for name, value in values.items())} }};", "")
+            pairs = (f"{name} = {node(value).bare}" for name, value in values.items())
+            yield from _folded(f"enum {{ {', '.join(pairs)} }};", "")
         case Struct():
             yield from _struct("typedef struct", declaration, 0)
-        case Variable(head, Rows(rows)) if any(isinstance(row, Fields) for row in rows[1:]):
-            yield f"{head} = {{"
+        case Declare(value=Rows(rows)) if any(isinstance(row, Fields) for row in rows[1:]):
+            yield f"{replace(declaration, value=None).text} = {{"
             for row in rows:
-                yield from _folded(f"{row},", "    ")
+                yield from _folded(f"{node(row).bare},", "    ")
             yield "};"
-        case Variable(head, value):
-            yield from _folded(f"{head} = {value};", "")
-        case Function(head, body):
+        case Declare():
+            yield from _folded(f"{declaration.text};", "")
+        case Function(result, name, parameters, body):
             tidied = tidy(body)
+            head = f"{result} {name}({', '.join(each.text for each in parameters)})"
             yield from _folded(head if tidied else f"{head} {{}}", "")
             if tidied:
                 yield from ("{", *_lines(tidied, 1), "}")
+
+
+def _members(members: Sequence[Declare]) -> str:
+    return " ".join(f"{each.text};" for each in members)
 
 
 def _struct(keyword: str, struct: Struct, depth: int) -> Iterator[str]:
@@ -274,7 +295,7 @@ def _struct(keyword: str, struct: Struct, depth: int) -> Iterator[str]:
     inner = [member for member in struct.members if isinstance(member, Struct)]
     for member in inner:
         yield from _struct("struct", member, depth + 1)
-    plain = " ".join(member for member in struct.members if isinstance(member, str))
+    plain = _members([member for member in struct.members if isinstance(member, Declare)])
     if plain:
         yield from _folded(plain, _indent(depth + 1), _indent(depth + 1))
     yield f"{_indent(depth)}}} {struct.name};"
@@ -294,9 +315,9 @@ def _lines(body: Sequence[Statement], depth: int) -> Iterator[str]:
 def _beside(body: Sequence[Statement], at: int, depth: int) -> str:
     """Return the line of a statement with its comment after it; "" if it has several lines or is too long."""
     comment, *following = body[at : at + 3]
-    if not isinstance(comment, Comment) or not following or not isinstance(following[0], Do):
+    if not isinstance(comment, Comment) or not following or not isinstance(following[0], Do | Assign):
         return ""
-    if len(following) == 2 and isinstance(following[1], Do | Declare | If | Switch):
+    if len(following) == 2 and isinstance(following[1], Do | Assign | Declare | If | Switch):
         return ""
     line = f"{_indent(depth)}{_plain(following[0])}  /* {comment.text} */"
     return line if len(line) <= _COLUMNS else ""
@@ -316,7 +337,7 @@ def _statement(statement: Statement, depth: int) -> Iterator[str]:
         case If():
             yield from _if(statement, indent, depth)
         case Switch(value, cases):
-            yield from _folded(f"switch ({value}) {{", indent)
+            yield from _folded(f"switch ({value.bare}) {{", indent)
             for case in cases:
                 yield from _case(case, indent, depth)
             yield f"{indent}}}"
@@ -365,24 +386,30 @@ def _breaks(code: str) -> Iterator[tuple[str, int, int]]:
 
 def _plain(statement: Statement) -> str:
     match statement:
-        case Do(text) | Declare(text):
-            return f"{text};"
+        case Do(expression):
+            return f"{expression.text};"
+        case Assign(target, value, operator):
+            return f"{target.text} {operator} {value.bare};"
+        case Declare():
+            return f"{statement.text};"
         case Goto(label):
             return f"goto {label};"
-        case Return(value):
-            return f"return {value};" if value else "return;"
+        case Return(C() as value):
+            return f"return {value.bare};"
+        case Return():
+            return "return;"
     return "break;"
 
 
 def _is_plain(body: Sequence[Statement]) -> bool:
-    return all(isinstance(s, Do | Goto | Return | Break) for s in body)
+    return all(isinstance(s, Do | Assign | Goto | Return | Break) for s in body)
 
 
 def _if(statement: If, indent: str, depth: int) -> Iterator[str]:
-    then, otherwise, head = statement.then, statement.otherwise, f"if ({statement.condition})"
+    then, otherwise, head = statement.then, statement.otherwise, f"if ({statement.condition.bare})"
     note = statement.note
     if not then and otherwise:
-        then, otherwise, head = otherwise, [], f"if (!({statement.condition}))"
+        then, otherwise, head = otherwise, [], f"if ({cexpr.negated(statement.condition).bare})"
     while True:
         bare = len(then) == 1 and _is_plain(then) and head.startswith("if") and len(otherwise) <= 1 \
             and _is_plain(otherwise)
@@ -399,7 +426,7 @@ def _if(statement: If, indent: str, depth: int) -> Iterator[str]:
             return
         if len(otherwise) == 1 and isinstance(otherwise[0], If) and otherwise[0].then:
             inner = otherwise[0]
-            head, note = f"}} else if ({inner.condition})", inner.note
+            head, note = f"}} else if ({inner.condition.bare})", inner.note
             then, otherwise = inner.then, inner.otherwise
             continue
         if otherwise and bare:
@@ -415,7 +442,7 @@ def _if(statement: If, indent: str, depth: int) -> Iterator[str]:
 
 def _case(case: Case, indent: str, depth: int) -> Iterator[str]:
     """Yield a case, on one line if it fits."""
-    head = f"{indent}default:" if case.value is None else f"{indent}case {case.value}:"
+    head = f"{indent}default:" if case.value is None else f"{indent}case {case.value.bare}:"
     body = list(case.body) if ends(case.body) else [*case.body, Break()]
     line = " ".join([head, *map(_plain, body)]) if _is_plain(body) else ""
     if line and len(line) <= _COLUMNS:

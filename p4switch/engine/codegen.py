@@ -7,21 +7,24 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from p4switch import ir
-from p4switch.engine import calc, cnodes, keys, objects, registers
+from p4switch.engine import calc, cexpr, cnodes, keys, objects, registers
+from p4switch.engine.cexpr import C, Code, Fields, Name, Rows, String, packet
 from p4switch.engine.cnodes import (
+    PACKET,
+    SWITCH,
+    Assign,
     Comment,
     Declaration,
     Declare,
+    Define,
     Do,
     Enum,
-    Fields,
     Function,
-    Line,
+    Include,
+    Macro,
     Return,
-    Rows,
     Statement,
     Struct,
-    Variable,
     array,
 )
 from p4switch.engine.control import NO_NAME, Control
@@ -29,11 +32,14 @@ from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.parser import ParserGenerator, VsetKeys
 from p4switch.engine.pipeline import PipelineGenerator
-from p4switch.engine.program import Program, c_string, numbered
+from p4switch.engine.program import Program, numbered
 from p4switch.engine.statements import Statements
 from p4switch.engine.value import c_member, storage_bytes
 from p4switch.interpreter import deep_recursion
 from p4switch.ir.errors import ProgramError
+
+_CONST_PACKET = Declare("P4_UNUSED const phv *", "p")
+_LIST = Declare("P4_UNUSED uint32_t", "list")
 
 _Named = TypeVar("_Named", ir.Parser, ir.Deparser, ir.Pipeline)
 
@@ -122,19 +128,20 @@ class Generator:
         # Fields are read 8 bytes at a time, so there must be memory after the last one.
         slots, headers = max(layout.slots, 1), layout.nbytes + 16
         varbytes = any(h.type.varbit for h in self.program.headers.values())
-        yield Line(f"P4_PACKET({slots}, {max(layout.nexts, 1)}, {slots if varbytes else 0}, {headers});")
+        yield Macro("P4_PACKET", (slots, max(layout.nexts, 1), slots if varbytes else 0, headers))
 
     def _cells(self) -> list[Declaration]:
         """Return the cells whose changes are reported: see `Program.cells`."""
-        rows, size = [], 0
+        rows: list[C] = []
+        size = 0
         for header, field in self.program.cells:
             if field is not None:
-                rows.append(f"METADATA_CELL({header.label}.{field.member})")
+                rows.append(cexpr.call("METADATA_CELL", "", Name(header.label).dot(field.member)))
                 size += 2 * storage_bytes(field.width)
             else:
-                rows.append(f"HEADER_CELL({header.at}, {header.type.nbytes}, {header.is_valid})")
+                rows.append(cexpr.call("HEADER_CELL", "", header.at, header.type.nbytes, header.is_valid))
                 size += 2 * header.type.nbytes
-        changes = f"{len(rows)} * sizeof(p4_trace_change) + {size} + 1"
+        changes = cexpr.size_of_type("p4_trace_change") * len(rows) + (size + 1)
         return [
             Enum({"N_CELLS": len(rows), "CHANGES_BYTES": changes}),
             array("trace_cell", "cells", rows, Fields({"slot": -1})),
@@ -143,10 +150,10 @@ class Generator:
     def _constants(self) -> Iterator[Declaration]:
         """Yield the definitions of the constants and cells that the C of the packet path uses."""
         for name, value in self.path.constants.items():
-            yield Line(f"#define {name} {value}")
-        yield Line(f"#define HAS_WATCHER {int(self._has_watcher)}")
+            yield Define(name, value)
+        yield Define("HAS_WATCHER", int(self._has_watcher))
         for own, each in zip(self.path.states, self.program.objects, strict=False):
-            yield Line(f"#define {own}_cells(sw) ((object_{each.label} *)(void *)(sw)->objects[{each.number}])")
+            yield Function(f"P4_INLINE {each.c_type} *", f"{own}_cells", (SWITCH,), [Return(each.cells)])
 
     def _emitter(self) -> Emitter:
         return Emitter(traced=self.traced)
@@ -157,11 +164,11 @@ class Generator:
             if place is None:
                 if intrinsic.required:
                     raise ProgramError(f"metadata field {intrinsic.name} is required")
-                yield Line(f"NO_INTRINSIC({own})")
+                yield Macro("NO_INTRINSIC", (own,))
                 continue
             header, field = place
             kind = "INTRINSIC_SATURATING" if intrinsic.saturates else "INTRINSIC"
-            yield Line(f"{kind}({own}, {field.width}, {header.label}.{field.member})")
+            yield Macro(kind, (own, field.width, Name(header.label).dot(field.member)))
         if self._has_watcher:
             yield self._set_watched()
 
@@ -172,9 +179,10 @@ class Generator:
         if header.metadata or header.type.varbit or header.type.nbytes != nbytes:
             raise ProgramError(f"header {name} has to be one of the packet, of {nbytes} bytes")
         body: list[Statement] = [
-            Do(f"memcpy(p->H + {header.at}, bytes, {header.type.nbytes})"), Do(f"p->valid[{header.is_valid}] = 1"),
-        ]  # fmt: skip
-        return Function("static void set_watched(phv *p, const uint8_t *bytes)", body)
+            Do(cexpr.call("memcpy", "", header.memory(), "bytes", header.type.nbytes)),
+            Assign(packet("valid")[header.is_valid], cexpr.node(1)),
+        ]
+        return Function("static void", "set_watched", (PACKET, Declare("const uint8_t *", "bytes")), body)
 
     # --- deparser and checksums ---
 
@@ -195,41 +203,45 @@ class Generator:
     @staticmethod
     def _header_bytes(name: str, emitted: Sequence[HeaderRef]) -> Function:
         """Return a function for the length of the headers that would be emitted now."""
-        terms = [f"({ref.valid} ? {ref.length()} : 0)" for ref in emitted]
-        body: list[Statement] = [Declare("uint32_t n = 0"), *(Do(f"n += {term}") for term in terms), Return("n")]
-        return Function(f"static uint32_t {name}_bytes(P4_UNUSED const phv *p)", body)
+        terms = [cexpr.chosen(ref.valid, ref.length(), 0, "") for ref in emitted]
+        total = Name("n")
+        body: list[Statement] = [Declare("uint32_t", "n", cexpr.node(0))]
+        body += [*(Assign(total, term, "+=") for term in terms), Return(total)]
+        return Function("static uint32_t", f"{name}_bytes", (_CONST_PACKET,), body)
 
     def _write_headers(self, name: str, emitted: Sequence[HeaderRef]) -> Function:
-        em = self._emitter()
+        em, to = self._emitter(), Name("to")
         for ref in emitted:
             varbit = ref.type.varbit
             if varbit is None:
-                em.do(f"to = p4_emit(p, to, {ref.slot}, {ref.at}, {ref.length()})")
+                em.set(to, cexpr.call("p4_emit", "", "p", to, ref.slot, ref.at, ref.length()))
                 continue
             with em.when(ref.valid):
                 before = sum(f.width for f in ref.type.fields[:varbit.index])
                 after = sum(f.width for f in ref.type.fields[varbit.index + 1:])
-                em.declare(f"const uint32_t bits = 8u * p->varbytes[{ref.slot}]")
-                em.do(f"p4_copy_bits(to, 0, {ref.base}, 0, {before})")
-                em.do(f"p4_copy_bits(to, {before}, {ref.base}, {varbit.bit}, bits)")
-                em.do(f"p4_copy_bits(to, {before} + bits, {ref.base}, {varbit.bit + varbit.width}, {after})")
-                em.do(f"to += {ref.length()}")
-        return Function(f"static void {name}_write(P4_UNUSED const phv *p, P4_UNUSED uint8_t *to)", em.body)
+                bits = em.declare("const uint32_t", "bits", cexpr.node(8) * ref.varbytes)
+                behind = cexpr.node(before) + bits
+                em.call("p4_copy_bits", to, 0, ref.base, 0, before)
+                em.call("p4_copy_bits", to, before, ref.base, varbit.bit, bits)
+                em.call("p4_copy_bits", to, behind, ref.base, varbit.bit + varbit.width, after)
+                em.set(to, ref.length(), "+=")
+        return Function(
+            "static void", f"{name}_write", (_CONST_PACKET, Declare("P4_UNUSED uint8_t *", "to")), em.body
+        )
 
     def _tell_emitted(self, name: str, emitted: Sequence[HeaderRef]) -> Function:
         em = self._emitter()
         for ref in emitted:
             with em.when(ref.valid):
-                em.note(f"TRACE(P4_TRACE_EMIT, P4_NO_POINT, {ref.slot}, {ref.length()}, NULL, 0)")
-        return Function(f"static void {name}_tell(P4_UNUSED p4_switch *sw, P4_UNUSED const phv *p)",
-                               em.body if self.traced else [])
+                em.trace("EMIT", "P4_NO_POINT", ref.slot, ref.length())
+        return Function("static void", f"{name}_tell", (SWITCH, _CONST_PACKET), em.body if self.traced else [])
 
     def _run_deparser(self, deparser: ir.Deparser) -> Function:
         code = Statements(self.program, self._emitter(), (), deparser.name)
         body = code.body(deparser.body)
         if code.loops:
             raise ProgramError(f"deparser {deparser.name} jumps back; expected no loop in it")
-        return Function(f"static void run_{deparser.name}(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", body)
+        return Function("static void", f"run_{deparser.name}", (SWITCH, PACKET), body)
 
     def _checksum(self, em: Emitter, checksum: ir.Checksum) -> None:
         x = Expressions(self.program, em)
@@ -239,43 +251,44 @@ class Generator:
         if place.width > 64:
             raise ProgramError(f"checksum {checksum.name} goes to a field of over 64 bits")
         with em.block():
-            condition = x.bool(checksum.condition).bare
+            condition = x.bool(checksum.condition)
             em.comment(source.note if source is not None else "")
             if checksum.verify:
                 self._verify(em, x, checksum, calculation, condition)
                 return
-            with em.when(condition) if condition != "1" else em.block():
-                place.store(em, em.temp("uint64_t", f"{calculation}(sw, p)"))
+            with em.block() if condition.value == 1 else em.when(condition):
+                place.store(em, em.temp("uint64_t", cexpr.call(calculation, "uint64_t", "sw", "p")))
                 point = self.program.points.add("checksum update", f"{target.header}.{target.name}", source)
-                em.note(f"PASS({point})")
-                em.note(f"CHANGES(P4_TRACE_STATEMENT, {point})")
+                em.note("PASS", point)
+                em.note("CHANGES", "P4_TRACE_STATEMENT", point)
 
-    def _verify(self, em: Emitter, x: Expressions, checksum: ir.Checksum, calculation: str, condition: str) -> None:
+    def _verify(self, em: Emitter, x: Expressions, checksum: ir.Checksum, calculation: str, condition: C) -> None:
         place, target = x.place(checksum.target), checksum.target
         valid = x.named(checksum.target.header).valid
-        with em.when(valid if condition == "1" else f"{valid} && {condition}"):
+        with em.when(valid if condition.value == 1 else cexpr.both("&&", valid, condition)):
             stored = place.bits(em).exact(em)
-            wrong = em.temp("int", f"{calculation}(sw, p) != {stored.plain}")
-            em.do(f"p->checksum_error |= {wrong}")
+            computed = cexpr.call(calculation, "uint64_t", "sw", "p")
+            wrong = em.temp("int", cexpr.compared("!=", computed, stored))
+            em.set(packet("checksum_error"), wrong, "|=")
             source = self.program.place(checksum.span)
             point = self.program.points.add("checksum", f"{target.header}.{target.name}", source)
-            em.note(f"PASS({point})")
-            em.note(f"TRACE(P4_TRACE_CHECKSUM, {point}, !{wrong}, 0, NULL, 0)")
+            em.note("PASS", point)
+            em.trace("CHECKSUM", point, cexpr.negated(wrong))
 
     def _verify_checksums(self) -> Function:
         em = self._emitter()
-        em.do("p->checksum_error = 0")
+        em.set(packet("checksum_error"), 0)
         for checksum in self.nodes.checksums:
             if checksum.verify:
                 self._checksum(em, checksum)
-        return Function("static void verify_checksums(P4_UNUSED p4_switch *sw, phv *p)", em.body)
+        return Function("static void", "verify_checksums", (SWITCH, PACKET), em.body)
 
     def _update_checksums(self) -> Function:
         em = self._emitter()
         for checksum in self.nodes.checksums:
             if not checksum.verify:
                 self._checksum(em, checksum)
-        return Function("static void update_checksums(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p)", em.body)
+        return Function("static void", "update_checksums", (SWITCH, PACKET), em.body)
 
     # --- field lists ---
 
@@ -283,65 +296,64 @@ class Generator:
         em = self._emitter()
         with em.switch("list") as switch:
             for copied in self.nodes.field_lists:
-                with em.case(switch, str(copied.number)):
+                with em.case(switch, copied.number):
                     for ref in copied.elements:
                         assert isinstance(ref, ir.FieldRef)
                         self._copy_field(em, ref)
-        head = "static void copy_field_list(P4_UNUSED phv *to, P4_UNUSED const phv *from, P4_UNUSED uint32_t list)"
-        return Function(head, em.body)
+        to, source = Declare("P4_UNUSED phv *", "to"), Declare("P4_UNUSED const phv *", "from")
+        return Function("static void", "copy_field_list", (to, source, _LIST), em.body)
 
     def _copy_field(self, em: Emitter, ref: ir.FieldRef) -> None:
         header = self.program.header(ref.header)
         field = header.type.field(ref.name)
         if header.metadata:
-            member = f"m.{header.label}.{field.member}"
-            em.do(f"memcpy(&to->{member}, &from->{member}, sizeof to->{member})")
+            to, of = (Name(each).arrow("m").dot(header.label).dot(field.member) for each in ("to", "from"))
+            em.call("memcpy", to.address, of.address, cexpr.size_of(to))
         else:
-            to, of = f"to->H + {header.at}", f"from->H + {header.at}"
-            em.do(f"p4_copy_bits({to}, {field.bit}, {of}, {field.bit}, {field.width})")
+            em.call("p4_copy_bits", header.memory("to"), field.bit, header.memory("from"), field.bit, field.width)
 
     def _send_digest(self) -> Function:
         em = self._emitter()
         with em.switch("list") as switch:
             for learnt in self.nodes.learn_lists:
-                with em.case(switch, str(learnt.number)):
+                with em.case(switch, learnt.number):
                     self._digest(em, learnt.number, learnt.elements)
-        head = "static void send_digest(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p, P4_UNUSED uint32_t list)"
-        return Function(head, em.body)
+        return Function("static void", "send_digest", (SWITCH, PACKET, _LIST), em.body)
 
     def _digest(self, em: Emitter, ident: int, elements: Sequence[ir.Expr]) -> None:
         x = Expressions(self.program, em)
         places = [x.place(element) for element in elements]
         size = sum((place.width + 7) // 8 for place in places)
-        em.declare(f"uint8_t b[{max(size, 1)}] = {Rows([])}")
+        packed = em.declare("uint8_t", "b", Rows([]), max(size, 1))
         at = 0
         for place in places:
             nbytes = (place.width + 7) // 8
             bit = 8 * (at + nbytes) - place.width
             low = place.low(em, place.width)
             if place.width <= 64:
-                em.do(f"p4_put_bits(b, {bit}, {place.width}, {low.bare})")
+                em.call("p4_put_bits", packed, bit, place.width, low)
             else:
                 if place.width <= 128:
                     low = em.wide(2, "p4_big_u128", 2, low)
-                em.do(f"p4_big_put(b, {bit}, {place.width}, {low})")
+                em.call("p4_big_put", packed, bit, place.width, low)
             at += nbytes
-        em.note(f"TRACE(P4_TRACE_DIGEST, P4_NO_POINT, {ident}, 0, b, {size})")
-        em.do(f"sw->env.digest(sw->env.ctx, sw, {ident}, b, {size})")
+        em.trace("DIGEST", "P4_NO_POINT", ident, 0, packed, size)
+        env = cexpr.switch("env")
+        em.call(env.dot("digest"), env.dot("ctx"), "sw", ident, packed, size)
 
     # --- description ---
 
     def _program(self) -> Iterator[Declaration]:
         nodes = self.nodes
         yield array("p4_counter_info", "counters", [
-            Fields({"name": c_string(c.name), "size": 0 if c.table else c.size}) for c in nodes.counters
+            Fields({"name": String(c.name), "size": 0 if c.table else c.size}) for c in nodes.counters
         ], NO_NAME)
         for m in nodes.meters:
             if m.rates not in (1, 2):
                 raise ProgramError(f"meter {m.name} has {m.rates} rates; expected 1 or 2")
         yield array("p4_meter_info", "meters", [
             Fields({
-                "name": c_string(m.name),
+                "name": String(m.name),
                 "size": 0 if m.table else m.size,
                 "packets": int(m.unit == "packets"),
                 "rates": m.rates,
@@ -350,15 +362,14 @@ class Generator:
         ], NO_NAME)
         yield array("p4_bank_info", "banks", registers.banks(self.program), Fields({"size": 0}))
         yield array("p4_register_info", "registers", registers.arrays(self.program), NO_NAME)
-        quoted = {each.name: c_string(each.name) for each in self.program.objects}
-        yield array("p4_object_info", "objects", objects.rows(self.program.objects, quoted), NO_NAME)
+        yield array("p4_object_info", "objects", objects.rows(self.program.objects), NO_NAME)
         rows = []
         for number, vset in enumerate(nodes.value_sets):
             own_key = (vset.name, vset.width, "P4_TERNARY", None)
             fields, words = self.vset_keys.get(vset.name) or keys.layout([own_key])
             own = numbered("vset_keys_", number, vset.name)
             yield array("p4_key_info", own, keys.description(fields))
-            rows.append(Fields({"name": c_string(vset.name), "n_keys": len(fields), "key_words": words, "keys": own}))
+            rows.append(Fields({"name": String(vset.name), "n_keys": len(fields), "key_words": words, "keys": own}))
         yield array("p4_vset_info", "vsets", rows, NO_NAME)
         counts: dict[str, Collection[object]] = {
             "actions": self.control.offered,
@@ -371,9 +382,9 @@ class Generator:
             "objects": self.program.objects,
             "vsets": nodes.value_sets,
         }
-        yield Variable("const p4_program p4_program_description", Fields({
+        members: dict[str, Code] = {
             "abi": "P4_ABI",
-            "packet_size": "sizeof(phv)",
+            "packet_size": cexpr.size_of_type("phv"),
             "fallbacks_size": self.control.fallbacks_bytes + 8,
             "drop_port": self.path.drop_port,
             **{f"n_{what}": len(items) for what, items in counts.items()},
@@ -382,11 +393,12 @@ class Generator:
             **({"deflect": "deflect"} if self.path.deflects else {}),
             **({"timer": "timer", "state_changed": "state_changed"} if self.path.has_timers else {}),
             **({"queue_changed": "queue_changed"} if self._has_watcher else {}),
-        }))
+        }
+        yield Declare("const p4_program", "p4_program_description", Fields(members))
 
 
-def _included(*files: str) -> list[Line]:
-    return [Line(f"#include {file}") for file in files]
+def _included(*files: str) -> list[Include]:
+    return [Include(file) for file in files]
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from p4switch import ir
 from p4switch.compiler import types
-from p4switch.engine import calc, cnodes, keys
-from p4switch.engine.cnodes import Fields, Rows, array
+from p4switch.engine import calc, cexpr, cnodes, keys
+from p4switch.engine.cexpr import Code, Fields, Name, Rows, String
+from p4switch.engine.cnodes import array
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Parameter
-from p4switch.engine.program import Program, c_string, labels
+from p4switch.engine.program import Program, labels
 from p4switch.engine.statements import Statements
 from p4switch.engine.value import Native, c_member, struct_bytes
 from p4switch.ir.errors import ProgramError
@@ -178,23 +179,23 @@ class Control:
             args, parameters = self.named("args", number), self.parameters[number]
             if parameters:
                 members = [c_member(p.width, p.member) for p in parameters]
-                yield cnodes.Line(f"P4_ARGS({args}, {self.args_bytes(number)}, {' '.join(members)});")
+                yield cnodes.Macro("P4_ARGS", (args, self.args_bytes(number), members))
             if action.body.is_end:
                 self.empty.add(number)
                 continue
             em = Emitter(traced=self.program.traced)
-            given = [Native(p.width, False, f"a->{p.member}") for p in parameters]
+            given = [Native(p.width, False, Name("a").arrow(p.member)) for p in parameters]
             code = Statements(self.program, em, given, f"a{number}")
             body = code.body(action.body)
             self.loops |= code.loops
             if code.exits:
                 self.exits.add(number)
-            a = f", const {args} *a" if parameters else ""
-            taken = f"(P4_UNUSED p4_switch *sw, P4_UNUSED phv *p{a})"
-            text = cnodes.source([cnodes.Function(taken, body)])
+            a = [cnodes.Declare(f"const {args} *", "a")] if parameters else []
+            taken = (cnodes.SWITCH, cnodes.PACKET, *a)
+            text = cnodes.source([cnodes.Function("", "", taken, body)])
             name = self.functions[number] = written.setdefault(text, self.named("action", number))
             if name == self.named("action", number):
-                yield cnodes.Function(f"P4_INLINE void {name}{taken}", body)
+                yield cnodes.Function("P4_INLINE void", name, taken, body)
 
     # --- selectors ---
 
@@ -213,14 +214,14 @@ class Control:
             action, args = self.actions[number], self.named("args", number)
             params = [
                 Fields({
-                    "name": c_string(parameter.name),
+                    "name": String(parameter.name),
                     "width": parameter.width,
-                    "offset": f"offsetof({args}, {parameter.member})",
+                    "offset": cexpr.call("offsetof", "", args, parameter.member),
                 })
                 for parameter in self.parameters[number]
             ]
             rows.append(Fields({
-                "name": c_string(action.name),
+                "name": String(action.name),
                 "id": action.number,
                 "n_params": len(params),
                 "size": self.args_bytes(number),
@@ -285,13 +286,13 @@ class Control:
     def _table_row(self, table: Table) -> Fields:
         own = table.declared
         entries = len(own.entries or ())
-        default: object = "P4_NO_ACTION"
-        data: object = "NULL"
+        default: Code = "P4_NO_ACTION"
+        data: Code = "NULL"
         if own.default is not None:
             default = self.offered[self.numbers[own.default.action]]
             data = keys.byte_array(self._args(own.default))
         return Fields({
-            "name": c_string(own.name),
+            "name": String(own.name),
             "kind": table.kind,
             "key_words": table.words,
             "default_constant": 2 if own.default_const else int(own.default_action_const),
@@ -324,7 +325,7 @@ class Control:
         for i, profile in enumerate(self.program.nodes.profiles):
             actions = self.profile_actions(i)
             rows.append(Fields({
-                "name": c_string(profile.name),
+                "name": String(profile.name),
                 "with_selector": int(bool(profile.algorithm)),
                 "n_actions": len(actions),
                 "actions": Rows([self.offered[a] for a in actions], "uint32_t"),

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from p4switch.engine.cexpr import C, Code, Text, call, node
+from p4switch.engine import cexpr
+from p4switch.engine.cexpr import C, Code, Name, limbs, node
 from p4switch.engine.cnodes import (
+    Assign,
     Block,
     Case,
     Comment,
@@ -17,7 +19,6 @@ from p4switch.engine.cnodes import (
     Statement,
     Switch,
     commented,
-    limbs,
 )
 
 
@@ -37,16 +38,28 @@ class Emitter:
     def add(self, *statements: Statement) -> None:
         self.body += statements
 
-    def do(self, text: str) -> None:
-        self.body.append(Do(text))
+    def call(self, function: Code, *args: Code) -> None:
+        self.body.append(Do(cexpr.call(function, "", *args)))
 
-    def declare(self, text: str) -> None:
-        self.body.append(Declare(text))
+    def set(self, target: C, value: Code, operator: str = "=") -> None:
+        """Add an assignment."""
+        self.body.append(Assign(target, node(value), operator))
 
-    def note(self, text: str) -> None:
+    def declare(self, c_type: str, name: str, value: C | None = None, size: int = 0) -> C:
+        """Declare a variable, or an array of `size` elements, and return it."""
+        self.body.append(Declare(c_type, name, value, size))
+        return Name(name, "" if size else c_type)
+
+    def note(self, macro: str, *args: Code) -> None:
         """Add a statement that reports a packet event."""
         if self.traced:
-            self.body.append(Do(text))
+            self.call(macro, *args)
+
+    def trace(
+        self, event: str, point: Code, value: Code = 0, extra: Code = 0, data: Code = "NULL", size: Code = 0
+    ) -> None:
+        """Add a report of an event with its point, two numbers, and data at an address."""
+        self.note("TRACE", f"P4_TRACE_{event}", point, value, extra, data, size)
 
     def comment(self, text: str) -> None:
         """Add the first line of a piece of source as a comment."""
@@ -59,9 +72,9 @@ class Emitter:
     def goto(self, name: str) -> None:
         self.body.append(Goto(name))
 
-    def leave(self, value: str = "") -> None:
+    def leave(self, value: Code | None = None) -> None:
         """Add a return."""
-        self.body.append(Return(value))
+        self.body.append(Return(None if value is None else node(value)))
 
     # --- blocks ---
 
@@ -85,7 +98,7 @@ class Emitter:
     @contextmanager
     def when(self, condition: Code) -> Iterator[None]:
         """Add the statements for a condition that holds."""
-        branch = If(node(condition).bare)
+        branch = If(node(condition))
         self.body.append(branch)
         with self.inside(branch.then):
             yield
@@ -99,15 +112,15 @@ class Emitter:
             yield
 
     @contextmanager
-    def switch(self, value: str) -> Iterator[Switch]:
-        statement = Switch(value)
+    def switch(self, value: Code) -> Iterator[Switch]:
+        statement = Switch(node(value))
         yield statement
         if statement.cases:
             self.body.append(statement)
 
     @contextmanager
-    def case(self, switch: Switch, value: str) -> Iterator[None]:
-        branch = Case(value)
+    def case(self, switch: Switch, value: Code) -> Iterator[None]:
+        branch = Case(node(value))
         switch.cases.append(branch)
         with self.inside(branch.body):
             yield
@@ -119,26 +132,22 @@ class Emitter:
         self._temps += 1
         return f"{what}{self._temps}"
 
-    def temp(self, c_type: str, value: Code, what: str = "t") -> str:
-        """Declare a constant with that value; return its name."""
+    def temp(self, c_type: str, value: Code, what: str = "t") -> C:
+        """Declare a constant with that value and return it."""
         name = self.name(what)
-        self.declare(f"const {c_type}{'' if c_type.endswith('*') else ' '}{name} = {node(value).bare}")
-        return name
+        self.declare(f"const {c_type}", name, node(value))
+        return Name(name, c_type)
 
     def limbs(self, count: int, number: int) -> C:
         """Declare a constant of `count` limbs."""
-        name = self.name()
-        self.declare(f"static const uint64_t {name}[{count}] = {limbs(number, count)}")
-        return Text(name)
+        return self.declare("static const uint64_t", self.name(), limbs(number, count), count)
 
     def array(self, limbs: int) -> C:
         """Declare an array for a wide integer."""
-        name = self.name()
-        self.declare(f"uint64_t {name}[{limbs}]")
-        return Text(name)
+        return self.declare("uint64_t", self.name(), size=limbs)
 
-    def wide(self, limbs: int, function: str, *args: Code | int) -> C:
+    def wide(self, limbs: int, function: str, *args: Code) -> C:
         """Return the wide integer that a function writes to its first argument, given the other arguments."""
         result = self.array(limbs)
-        self.do(call(function, "", result, *args).text)
+        self.call(function, result, *args)
         return result

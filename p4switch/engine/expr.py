@@ -10,7 +10,7 @@ from p4switch.bits.operators import evaluate
 from p4switch.compiler import types
 from p4switch.engine import cexpr
 from p4switch.engine.cdomain import CValues
-from p4switch.engine.cexpr import C
+from p4switch.engine.cexpr import C, Code
 from p4switch.engine.emit import Emitter
 from p4switch.engine.program import Column, Field, Header, HeaderType, Program, Register, Stack, labels
 from p4switch.engine.value import Computed, InHeader, Native, Place, Value, constant, flag, named
@@ -19,25 +19,30 @@ from p4switch.ir.errors import ProgramError
 
 @dataclass(frozen=True)
 class HeaderRef:
-    """Header, possibly a stack element known only at run time. `slot` and `base` are C expressions.
+    """Header, possibly a stack element known only at run time, with its index in `valid` and its address.
 
     `siblings` are the slots of the other members of its union.
     """
 
     type: HeaderType
-    slot: str
-    base: str
-    siblings: tuple[str, ...] = ()
+    slot: C
+    base: C
+    siblings: tuple[C, ...] = ()
     metadata: Header | None = None
     at: str = ""  # its offset in `H`, if that is known
 
     @property
-    def valid(self) -> str:
-        return "1" if self.metadata else f"p->valid[{self.slot}]"
+    def valid(self) -> C:
+        return cexpr.literal(1, "int") if self.metadata else cexpr.packet("valid")[self.slot]
+
+    @property
+    def varbytes(self) -> C:
+        """The length of its varbit in bytes."""
+        return cexpr.packet("varbytes")[self.slot]
 
     def place(self, field: Field) -> Place:
         if self.metadata:
-            return Native(field.width, field.signed, f"p->m.{self.metadata.label}.{field.member}")
+            return Native(field.width, field.signed, cexpr.packet("m").dot(self.metadata.label).dot(field.member))
         if field.varbit:
             raise ProgramError(f"{self.type.name}.{field.name} has variable length: it has no value")
         return InHeader(field.width, field.signed, self.base, field)
@@ -46,15 +51,15 @@ class HeaderRef:
         if self.metadata:
             return
         for sibling in self.siblings:
-            em.do(f"p->valid[{sibling}] = 0")
-        em.do(f"p->valid[{self.slot}] = 1")
+            em.set(cexpr.packet("valid")[sibling], 0)
+        em.set(self.valid, 1)
 
-    def length(self) -> str:
+    def length(self) -> C:
         """Return the bytes on the wire if the header is valid."""
         if self.type.fixed_bytes < 0:
             raise ProgramError(f"header type {self.type.name} is not a whole number of bytes")
-        fixed = str(self.type.fixed_bytes)
-        return f"({fixed} + p->varbytes[{self.slot}])" if self.type.varbit else fixed
+        fixed = cexpr.node(self.type.fixed_bytes)
+        return fixed + self.varbytes if self.type.varbit else fixed
 
 
 class Expressions(ir.ExpressionVisitor[Value]):
@@ -71,23 +76,22 @@ class Expressions(ir.ExpressionVisitor[Value]):
     def named(self, name: str) -> HeaderRef:
         header = self.program.header(name)
         if header.metadata:
-            return HeaderRef(header.type, "", "", metadata=header)
-        siblings: tuple[str, ...] = ()
+            nowhere = cexpr.node(0)
+            return HeaderRef(header.type, nowhere, nowhere, metadata=header)
+        siblings: tuple[C, ...] = ()
         if header.union:
             members = (self.program.headers[member] for member in self.program.unions[header.union])
-            siblings = tuple(m.is_valid for m in members if m is not header)
-        return HeaderRef(header.type, header.is_valid, f"p->H + {header.at}", siblings, at=header.at)
+            siblings = tuple(cexpr.node(m.is_valid) for m in members if m is not header)
+        return HeaderRef(header.type, cexpr.node(header.is_valid), header.memory(), siblings, at=header.at)
 
     @staticmethod
-    def element(stack: Column, index: str) -> HeaderRef:
+    def element(stack: Column, index: C) -> HeaderRef:
         """Return the element at a C index that is known to be at most `stack.size`."""
-        if index.isdigit():
-            at = int(index) * stack.type.nbytes
-            return HeaderRef(stack.type, f"{stack.is_valid} + {index}", f"p->H + {stack.at} + {at}")
-        base = f"p->H + {stack.at} + {index} * {stack.type.nbytes}"
-        return HeaderRef(stack.type, f"{stack.is_valid} + {index}", base)
+        nbytes = stack.type.nbytes
+        at = index * nbytes if index.value is None else cexpr.node(index.value * nbytes)
+        return HeaderRef(stack.type, cexpr.node(stack.is_valid) + index, stack.memory() + at)
 
-    def any_element(self, stack: Stack, member: str, index: str) -> HeaderRef:
+    def any_element(self, stack: Stack, member: str, index: C) -> HeaderRef:
         """Return the element, or its header `member`, at a C index that is known to be at most `stack.size`."""
         columns = {name: self.element(column, index) for name, column in stack.columns.items()}
         chosen = columns.pop(member)
@@ -100,21 +104,22 @@ class Expressions(ir.ExpressionVisitor[Value]):
         stack = self.program.stacks[ref.stack]
         return self.any_element(stack, ref.member, self.index(ref.index, stack.size))
 
-    def last(self, stack: Stack) -> str:
+    def last(self, stack: Stack) -> C:
         """Index of the last element that was extracted; the spare one if there is none."""
-        return self.em.temp("uint32_t", f"p->next[{stack.next}] ? p->next[{stack.next}] - 1 : {stack.size}")
+        following = cexpr.packet("next")[stack.next]
+        return self.em.temp("uint32_t", cexpr.chosen(following, following - 1, stack.size, "uint32_t"))
 
-    def index(self, expr: ir.Expr, size: int) -> str:
+    def index(self, expr: ir.Expr, size: int) -> C:
         """Return an index into a stack of `size`; an index out of bounds becomes `size`, the spare element."""
         value = self.data(expr)
         if value.constant is not None:
-            return str(value.constant if 0 <= value.constant < size else size)
+            return cexpr.node(value.constant if 0 <= value.constant < size else size)
         value = named(self.em, value)
         inside = self.domain.compare("<", value, constant(size), ir.INT)
         if value.low < 0:
             inside = self.domain.both(self.domain.compare(">=", value, constant(0), ir.INT), inside)
         index = cexpr.cast("uint32_t", value.lowest(self.em, 64))
-        return self.em.temp("uint32_t", cexpr.chosen(inside.condition(self.em), index, str(size), "uint32_t"))
+        return self.em.temp("uint32_t", cexpr.chosen(inside.condition(self.em), index, size, "uint32_t"))
 
     # --- places ---
 
@@ -140,7 +145,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
             header = self.any_element(stack, expr.member, self.index(expr.index, stack.size))
         return header, header.type.field(expr.name)
 
-    def cell(self, register: Register, index: str) -> Native:
+    def cell(self, register: Register, index: Code) -> Native:
         """Return a register's cell at a C expression."""
         return Native(register.width, False, register.code(index))
 
@@ -167,8 +172,8 @@ class Expressions(ir.ExpressionVisitor[Value]):
 
     def last_index(self, expr: ir.LastIndex) -> Value:
         stack = self.program.stacks[expr.stack]
-        following = cexpr.cast("int64_t", f"p->next[{stack.next}]")
-        return Computed(-1, stack.size - 1, cexpr.binary("-", following, cexpr.literal(1, "int")))
+        following = cexpr.cast("int64_t", cexpr.packet("next")[stack.next])
+        return Computed(-1, stack.size - 1, following - 1)
 
     def op(self, expr: ir.Op) -> Value:
         if isinstance(expr.args[0].type, types.Varbit):
@@ -187,9 +192,9 @@ class Expressions(ir.ExpressionVisitor[Value]):
     def _varbits_equal(self, left: ir.Expr, right: ir.Expr) -> C:
         """Return whether lengths and bits are equal, as in P4-16; BMv2 compares only the values."""
         (a, first), (b, second) = self.located(left), self.located(right)
-        lengths = cexpr.compared("==", f"p->varbytes[{a.slot}]", f"p->varbytes[{b.slot}]")
-        first_byte, second_byte = f"{a.base} + {first.bit // 8}", f"{b.base} + {second.bit // 8}"
-        return cexpr.both("&&", lengths, f"!memcmp({first_byte}, {second_byte}, p->varbytes[{a.slot}])")
+        lengths = cexpr.compared("==", a.varbytes, b.varbytes)
+        differ = cexpr.call("memcmp", "int", a.base + first.bit // 8, b.base + second.bit // 8, a.varbytes)
+        return cexpr.both("&&", lengths, cexpr.negated(differ))
 
 
 @dataclass(frozen=True)

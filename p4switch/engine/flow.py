@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import networkx as nx
 
+from p4switch.engine.cexpr import C
 from p4switch.engine.cnodes import Block, Case, Goto, If, Label, Return, Statement, Switch, commented, ends
 
 _END = ""  # no node has this name
@@ -27,17 +28,17 @@ class Node:
 
     body: list[Statement] = field(default_factory=list)
     next: str | None = None
-    condition: str = ""
+    condition: C | None = None
     note: str = ""  # comment on the condition
     yes: str | None = None
-    value: str = ""
-    cases: list[tuple[str, list[Statement], str | None]] = field(default_factory=list)
+    value: C | None = None
+    cases: list[tuple[C, list[Statement], str | None]] = field(default_factory=list)
     inner: bool = False  # it uses names of its predecessor, which is its only one
 
     @property
     def successors(self) -> list[str | None]:
         """Possible successors."""
-        return [self.next, *([self.yes] if self.condition else []), *(target for _, _, target in self.cases)]
+        return [self.next, *([] if self.condition is None else [self.yes]), *(target for _, _, target in self.cases)]
 
 
 class _Writer:
@@ -76,15 +77,15 @@ class _Writer:
             statements.append(Label(self.label(name)))
             statements.append(Block(list(node.body)))
             meet = self.meets.get(name, _END)
-            if not node.condition and not node.cases:
+            if node.condition is None and node.value is None:
                 name = node.next or _END
                 continue
             inside = statements[-1].body if isinstance(statements[-1], Block) else statements
-            if node.condition:
+            if node.condition is not None:
                 then = self._from(node.yes or _END, meet, depth + 1)
                 otherwise = self._from(node.next or _END, meet, depth + 1)
                 inside.append(If(node.condition, then, otherwise, commented(node.note)))
-            else:
+            elif node.value is not None:
                 cases = [
                     Case(value, [*body, *([] if ends(body) else self._from(target or _END, meet, depth + 1))])
                     for value, body, target in node.cases

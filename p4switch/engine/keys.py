@@ -9,10 +9,8 @@ from dataclasses import dataclass
 
 from p4switch.compiler.types import Bits
 from p4switch.engine import cexpr
-from p4switch.engine.cexpr import C, Text
-from p4switch.engine.cnodes import Fields, Rows
+from p4switch.engine.cexpr import C, Fields, Rows, String
 from p4switch.engine.emit import Emitter
-from p4switch.engine.program import c_string
 from p4switch.engine.value import Value, convert, low_rep, wrapped
 from p4switch.ir.errors import ProgramError
 
@@ -58,8 +56,8 @@ def layout(fields: Sequence[tuple[str, int, str, int | None]]) -> tuple[list[Key
     return placed, word + 1
 
 
-def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[Value], valid: Sequence[str]) -> str:
-    """Declare the array of words of a key and return its name; a value whose `valid` is false counts as 0."""
+def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[Value], valid: Sequence[C]) -> C:
+    """Declare the array of words of a key and return it; a value whose `valid` is false counts as 0."""
     parts: list[list[C]] = [[] for _ in range(max(words, 1))]
     for field, value, condition in zip(fields, values, valid, strict=True):
         low = convert(em, wrapped(value, Bits(field.width)), low_rep(field.width))
@@ -68,28 +66,23 @@ def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[V
             if field.width <= 64:
                 code = low
             elif field.width <= 128:
-                code = cexpr.cast("uint64_t", f"({low} >> 64)" if below else low)
+                code = cexpr.cast("uint64_t", cexpr.shifted(">>", low, 64) if below else low)
             else:
-                code = Text(f"{low}[{below}]", "uint64_t")
+                code = low.limb(below)
             if field.mask is not None:
                 code = cexpr.binary("&", code, cexpr.literal(field.mask >> 64 * below & (1 << 64) - 1))
-            if condition not in ("", "1"):
-                code = cexpr.chosen(condition, code, "0", "uint64_t")
+            if condition.value != 1:
+                code = cexpr.chosen(condition, code, 0, "uint64_t")
             parts[field.word + i].append(cexpr.shifted("<<", code, field.shift))
-    name = em.name("key")
-    em.declare(f"const uint64_t {name}[{max(words, 1)}] = {Rows([_joined(p) for p in parts])}")
-    return name
-
-
-def _joined(parts: Sequence[C]) -> str:
-    return functools.reduce(lambda a, b: cexpr.binary("|", a, b), parts).bare if parts else "0"
+    joined = [functools.reduce(lambda a, b: cexpr.binary("|", a, b), each, cexpr.literal(0)) for each in parts]
+    return em.declare("const uint64_t", em.name("key"), Rows(joined), max(words, 1))
 
 
 def description(fields: Sequence[KeyField]) -> list[Fields]:
     """Return the initialisers of p4_key_info."""
     return [
         Fields({
-            "name": c_string(f.name),
+            "name": String(f.name),
             "width": f.width,
             "kind": f.kind,
             "word": f.word,

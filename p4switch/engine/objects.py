@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from p4switch.engine.cnodes import Fields, Struct
+from p4switch.engine import cexpr
+from p4switch.engine.cexpr import C, Fields, String
+from p4switch.engine.cnodes import Struct
 from p4switch.engine.value import c_member, storage_bytes
 
 if TYPE_CHECKING:
@@ -23,22 +25,26 @@ class Object:
     size: int
     label: str  # its name in C
 
-    def cell(self, index: str) -> str:
-        """Return the cell at a C expression; index `size` is a spare cell."""
-        return f"((object_{self.label} *)(void *)sw->objects[{self.number}])[{index}]"
+    @property
+    def c_type(self) -> str:
+        """The type of its cells in C."""
+        return f"object_{self.label}"
+
+    @property
+    def cells(self) -> C:
+        """The array of its cells in C; one more at the end is a spare cell."""
+        return cexpr.cells(self.c_type, "objects", self.number)
 
 
 def types(objects: Sequence[Object]) -> list[Struct]:
     """Return the structs of the objects' cells."""
-    return [
-        Struct(f"object_{each.label}", [c_member(width, name) for name, width in each.kind.cell]) for each in objects
-    ]
+    return [Struct(each.c_type, [c_member(width, name) for name, width in each.kind.cell]) for each in objects]
 
 
-def rows(objects: Sequence[Object], quoted: Mapping[str, str]) -> list[Fields]:
-    """Return the initialisers of `p4_object_info`; `quoted` has names as C strings."""
+def rows(objects: Sequence[Object]) -> list[Fields]:
+    """Return the initialisers of `p4_object_info`."""
     return [
-        Fields({"name": quoted[each.name], "size": each.size, "stride": f"sizeof(object_{each.label})"})
+        Fields({"name": String(each.name), "size": each.size, "stride": cexpr.size_of_type(each.c_type)})
         for each in objects
     ]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from p4switch import ir
 from p4switch.engine import cexpr, cnodes, keys
+from p4switch.engine.cexpr import U64_TYPE, C, Code, Name, Rows, packet
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef
 from p4switch.engine.program import Field, Program, labels
@@ -16,6 +18,8 @@ from p4switch.ir.errors import ProgramError
 from p4switch.ir.graph import looping
 
 _MAX_STEPS = 65536  # number of passes through states on a cycle
+_AT = Name("at", "uint32_t")  # how much of the packet has been parsed, and how much of it is left
+_LEFT = Name("len", "uint32_t") - _AT
 
 _Case = list[tuple[int, int | None]]
 
@@ -33,7 +37,7 @@ class Front:
 
     size: int
     read: int
-    place: str
+    place: C
     taking: tuple[ir.Operation, ...]
 
 
@@ -48,13 +52,17 @@ class _Operations(Statements):
         super().__init__(program, em, (), "m")
         self.taking = front.taking if front is not None else ()
         self.behind = behind = front is not None and not front.taking
-        self.packet = "front, front_len, frame" if behind else "frame"
-        self.taken = "p4_taken(at, front_len)" if behind else "at"
+        self.packet = ("front", "front_len", "frame") if behind else ("frame",)
+        self.taken = cexpr.call("p4_taken", "uint32_t", _AT, "front_len") if behind else _AT
 
-    def fail(self, condition: str, error: str) -> None:
+    def fail(self, condition: C, error: str) -> None:
         """Stop parsing with an error if a condition holds."""
         with self.em.when(condition):
-            self.em.leave(f"parser_error(sw, p, {self.taken}, {self.program.errors[error]})")
+            self.em.leave(cexpr.call("parser_error", "", "sw", "p", self.taken, self.program.errors[error]))
+
+    def require(self, nbytes: Code) -> None:
+        """Stop parsing if the rest of the packet is shorter."""
+        self.fail(cexpr.node(nbytes) > _LEFT, "PacketTooShort")
 
     def operation(self, op: ir.Operation) -> None:
         """Add one operation, and report it to traces."""
@@ -74,15 +82,14 @@ class _Operations(Statements):
         place = self.x.place(op.dst)
         place.store(self.em, self.ahead(op.src).low(self.em, place.width))
 
-    def _copy_bytes(self, to: str, at: str, size: str) -> None:
+    def _copy_bytes(self, to: C, at: C, size: Code) -> None:
         """Copy bytes of the packet without consuming them."""
-        copy = "p4_copy_behind" if self.behind else "p4_copy_padded"
-        self.em.do(f"{copy}({to}, {self.packet}, {at}, {size})")
+        self.em.call("p4_copy_behind" if self.behind else "p4_copy_padded", to, *self.packet, at, size)
 
     def verify(self, op: ir.Verify) -> None:
         code = self.x.data(op.error)
         with self.em.when(cexpr.negated(self.x.bool(op.condition))):
-            self.em.leave(f"parser_error(sw, p, {self.taken}, {code.lowest(self.em, 64).bare})")
+            self.em.leave(cexpr.call("parser_error", "", "sw", "p", self.taken, code.lowest(self.em, 64)))
 
     def advance(self, op: ir.Advance) -> None:
         if op in self.taking:
@@ -90,9 +97,9 @@ class _Operations(Statements):
         em, count = self.em, self.x.data(op.bits)
         bits = em.temp("uint64_t", count.lowest(em, 64))
         if count.constant is None or count.constant % 8:
-            self.fail(f"{bits} % 8", "ParserInvalidArgument")
-        self.fail(f"{bits} / 8 > len - at", "PacketTooShort")
-        em.do(f"at += (uint32_t)({bits} / 8)")
+            self.fail(bits % 8, "ParserInvalidArgument")
+        self.require(bits / 8)
+        em.set(_AT, cexpr.cast("uint32_t", bits / 8), "+=")
 
     def extract(self, op: ir.Extract) -> None:
         em = self.em
@@ -101,11 +108,12 @@ class _Operations(Statements):
             self._extract_header(self.x.named(op.header.name), op.length, point, there=op in self.taking)
             return
         stack = self.program.stacks[op.header.stack]
-        index = em.temp("uint32_t", f"p->next[{stack.next}]")
+        following = packet("next")[stack.next]
+        index = em.temp("uint32_t", following)
         ref = self.x.any_element(stack, op.header.member, index)
-        self.fail(f"{index} >= {stack.size}", "StackOutOfBounds")
+        self.fail(cexpr.compared(">=", index, stack.size), "StackOutOfBounds")
         self._extract_header(ref, op.length, point)
-        em.do(f"p->next[{stack.next}] = {index} + 1")
+        em.set(following, index + 1)
 
     def _extract_header(
         self, ref: HeaderRef, length: ir.Expr | None, point: int, *, there: bool = False
@@ -119,11 +127,12 @@ class _Operations(Statements):
             self._extract_varbit(ref, ref.type.varbit, length)
         elif not there:
             take = "p4_extract_behind" if self.behind else "p4_extract"
-            self.fail(f"!{take}({ref.base}, {self.packet}, &at, len, have, {size})", "PacketTooShort")
+            taken = cexpr.call(take, "int", ref.base, *self.packet, _AT.address, "len", "have", size)
+            self.fail(cexpr.negated(taken), "PacketTooShort")
         ref.set_valid(em)
-        varbytes = f"p->varbytes[{ref.slot}]" if ref.type.varbit else "0"
-        em.note(f"TRACE(P4_TRACE_EXTRACT, {point}, {ref.slot}, {varbytes}, {ref.base}, {ref.type.nbytes})")
-        em.note("NOTE(p)")
+        varbytes = ref.varbytes if ref.type.varbit else 0
+        em.trace("EXTRACT", point, ref.slot, varbytes, ref.base, ref.type.nbytes)
+        em.note("NOTE", "p")
 
     def _extract_varbit(self, ref: HeaderRef, varbit: Field, length: ir.Expr | None) -> None:
         """Extract a varbit, which has its actual length on the wire and room for the longest in memory."""
@@ -132,14 +141,14 @@ class _Operations(Statements):
         before = sum(f.width for f in fields[:varbit.index])
         after = sum(f.width for f in fields[varbit.index + 1:])
         size, limit = ref.type.fixed_bytes, ref.type.fixed_bytes + varbit.width // 8
-        em.declare(f"uint8_t buffer[{limit} + 16]")
+        buffer = em.declare("uint8_t", "buffer", size=limit + 16)
         if length is None:
             # The type's own expression, over the fields before the varbit.
             if ref.type.length is None:
                 raise ProgramError(f"header type {ref.type.name} needs a length to be extracted")
-            self.fail(f"{size} > len - at", "PacketTooShort")
-            self._copy_bytes("buffer", "at", str(size))
-            em.do(f"p4_copy_bits({ref.base}, 0, buffer, 0, {before})")
+            self.require(size)
+            self._copy_bytes(buffer, _AT, size)
+            em.call("p4_copy_bits", ref.base, 0, buffer, 0, before)
             own = Expressions(self.program, em, [
                 InHeader(f.width, f.signed, ref.base, f) for f in fields[:varbit.index]
             ])
@@ -147,27 +156,28 @@ class _Operations(Statements):
         else:
             nbits = self.x.data(length)
         bits = em.temp("uint64_t", nbits.lowest(em, 64))
-        self.fail(f"{bits} % 8", "ParserInvalidArgument")
-        self.fail(f"{bits} / 8 > len - at || {size} > len - at - {bits} / 8", "PacketTooShort")
-        self.fail(f"{bits} > {varbit.width}", "HeaderTooShort")
-        count = em.temp("uint32_t", f"(uint32_t){bits}")
-        self._copy_bytes("buffer", "at", f"{size} + {count} / 8")
-        em.do(f"p4_copy_bits({ref.base}, 0, buffer, 0, {before})")
-        em.do(f"p4_copy_bits({ref.base}, {varbit.bit}, buffer, {before}, {count})")
-        em.do(f"p4_copy_bits({ref.base}, {varbit.bit + varbit.width}, buffer, {before} + {count}, {after})")
-        em.do(f"p->varbytes[{ref.slot}] = (uint16_t)({count} / 8)")
-        em.do(f"at += {size} + {count} / 8")
+        self.fail(bits % 8, "ParserInvalidArgument")
+        short = cexpr.both("||", bits / 8 > _LEFT, cexpr.node(size) > _LEFT - bits / 8)
+        self.fail(short, "PacketTooShort")
+        self.fail(bits > varbit.width, "HeaderTooShort")
+        count = em.temp("uint32_t", cexpr.cast("uint32_t", bits))
+        whole = cexpr.node(size) + count / 8
+        self._copy_bytes(buffer, _AT, whole)
+        em.call("p4_copy_bits", ref.base, 0, buffer, 0, before)
+        em.call("p4_copy_bits", ref.base, varbit.bit, buffer, before, count)
+        em.call("p4_copy_bits", ref.base, varbit.bit + varbit.width, buffer, cexpr.node(before) + count, after)
+        em.set(ref.varbytes, cexpr.cast("uint16_t", count / 8))
+        em.set(_AT, whole, "+=")
 
     def ahead(self, expr: ir.Lookahead) -> InHeader:
         """Return the next bits of the packet, as a place in a copy of them."""
         first, count = expr.offset // 8, (expr.offset % 8 + expr.width + 7) // 8
         em = self.em
-        self.fail(f"{first + count} > len - at", "PacketTooShort")
-        name = em.name()
-        em.declare(f"uint8_t {name}[{count} + 8]")
-        self._copy_bytes(name, f"at + {first}", str(count))
-        em.do(f"memset({name} + {count}, 0, 8)")
-        return InHeader(expr.width, False, name, Field("", 0, expr.width, False, expr.offset % 8))
+        self.require(first + count)
+        ahead = em.declare("uint8_t", em.name(), size=count + 8)
+        self._copy_bytes(ahead, _AT + first, count)
+        em.call("memset", ahead + count, 0, 8)
+        return InHeader(expr.width, False, ahead, Field("", 0, expr.width, False, expr.offset % 8))
 
     def key(self, expr: ir.Expr) -> Place:
         """Return a field of a select key."""
@@ -191,38 +201,43 @@ class ParserGenerator:
     def declarations(self) -> list[cnodes.Declaration]:
         name, front = self.parser.name, self.front
         if front is None:
-            self._body("wire_len")
-            return [cnodes.Function(f"static void run_{name}(P4_UNUSED p4_switch *sw, phv *p)", self.em.body)]
-        self.em.declare(f"const uint32_t front_len = {0 if front.taking else front.size}")
-        self._body("wire_len + front_len")
-        place = f"P4_INLINE uint8_t *{name}_front(P4_UNUSED phv *p, P4_UNUSED uint8_t *spare)"
-        run = f"static void run_{name}(P4_UNUSED p4_switch *sw, phv *p, P4_UNUSED const uint8_t *front)"
+            self._body(Name("frame").arrow("wire_len"))
+            return [cnodes.Function("static void", f"run_{name}", (cnodes.SWITCH, cnodes.PACKET), self.em.body)]
+        front_len = self.em.declare("const uint32_t", "front_len", cexpr.node(0 if front.taking else front.size))
+        self._body(Name("frame").arrow("wire_len") + front_len)
+        spare = cnodes.Declare("P4_UNUSED uint8_t *", "spare")
+        at_front = cnodes.Declare("P4_UNUSED const uint8_t *", "front")
         return [
             cnodes.Enum({f"{name}_front_bytes": front.size, f"{name}_front_read": front.read}),
-            cnodes.Function(place, [cnodes.Return(front.place)]),
-            cnodes.Function(run, self.em.body),
+            cnodes.Function(
+                "P4_INLINE uint8_t *", f"{name}_front", (cnodes.PACKET, spare), [cnodes.Return(front.place)]
+            ),
+            cnodes.Function(
+                "static void", f"run_{name}", (cnodes.SWITCH, cnodes.PACKET, at_front), self.em.body
+            ),
         ]
 
-    def _body(self, length: str) -> None:
+    def _body(self, length: C) -> None:
         em = self.em
-        em.declare("const p4_frame *frame = p->base.frame")
-        em.declare(f"const uint32_t len = frame->{length}, have = frame->data_len")
-        em.declare("uint32_t at = 0")
+        frame = em.declare("const p4_frame *", "frame", packet("base").dot("frame"))
+        em.declare("const uint32_t", "len", length)
+        em.declare("const uint32_t", "have", frame.arrow("data_len"))
+        em.declare("uint32_t", "at", cexpr.node(0))
         if self.looping:
-            em.declare(f"uint32_t steps = {_MAX_STEPS}")
-        em.do(f"p->error = {self.program.errors['NoError']}")
+            em.declare("uint32_t", "steps", cexpr.node(_MAX_STEPS))
+        em.set(packet("error"), self.program.errors["NoError"])
         self._goto(self.parser.start)
         for state in self.parser.states:
             self._state(state)
         em.label("done")
-        em.do(f"p->parsed = {self.operations.taken}")
+        em.set(packet("parsed"), self.operations.taken)
 
     def _front(self, size: int) -> Front:
         """Return how the parser consumes the `size` bytes in front.
 
         They may be written to a header if the parser first extracts this header and skips the others.
         """
-        untouched = Front(size, size, "spare", ())
+        untouched = Front(size, size, Name("spare"), ())
         ops = [op for op in self.parser.start.ops if not isinstance(op, ir.SetInvalid)]
         first = ops[0] if ops else None
         if not isinstance(first, ir.Extract) or first.header.stack or self.parser.start in self.looping:
@@ -248,10 +263,11 @@ class ParserGenerator:
         em.label(self.labels[name])
         with em.block():
             point = self.program.points.add("state", name, self.program.place(state.span), parser=self.parser.name)
-            em.note(f"PASS({point})")
-            em.note(f"TRACE(P4_TRACE_STATE, {point}, 0, 0, NULL, 0)")
+            em.note("PASS", point)
+            em.trace("STATE", point)
             if state in self.looping:
-                self.operations.fail("!--steps", "ParserTimeout")
+                none_left = cexpr.negated(cexpr.unary("--", "steps"))
+                self.operations.fail(none_left, "ParserTimeout")
             fresh = state is self.parser.start and state not in self.looping
             for op in self.operations.spelled_out(state.ops):
                 # Compilers begin by invalidating headers. A packet starts without valid headers, so that needs no code.
@@ -271,9 +287,9 @@ class ParserGenerator:
         """Generate the jump to the target of a transition; None ends parsing."""
         to = target.name if target is not None and target.name else "accept"
         point = self.program.points.add("transition", state.name, self.program.place(span), to)
-        key = "key, sizeof key" if isinstance(state.end, ir.Select) else "NULL, 0"
-        self.em.note(f"PASS({point})")
-        self.em.note(f"TRACE(P4_TRACE_TRANSITION, {point}, 0, 0, {key})")
+        key: tuple[Code, ...] = ("key", cexpr.size_of("key")) if isinstance(state.end, ir.Select) else ()
+        self.em.note("PASS", point)
+        self.em.trace("TRANSITION", point, 0, 0, *key)
         self._goto(target)
 
     def _select(self, state: ir.Block, select: ir.Select) -> None:
@@ -281,7 +297,7 @@ class ParserGenerator:
         em = self.em
         pieces, widths, values = self._key(select.keys)
         if em.traced:
-            em.declare(f"const uint64_t key[] = {cnodes.Rows(pieces)}")
+            em.declare("const uint64_t", "key", Rows(pieces), max(len(pieces), 1))
         cases = [(case, target, span) for (case, target), span in zip(select.cases, select.spans, strict=True)]
         _, *otherwise = cases.pop() if cases and cases[-1][0] == [] else ([], None, None)
         exact = [
@@ -293,23 +309,23 @@ class ParserGenerator:
             with em.switch(pieces[0]) as switch:
                 for value, target, span in exact:
                     if value not in seen and 0 <= value < 1 << widths[0]:
-                        with em.case(switch, f"0x{value:x}ull"):
+                        with em.case(switch, cexpr.literal(value)):
                             self._take(state, target, span)
                     seen.add(value)
         else:
             for case, target, span in cases:
                 condition = self._vset(case, widths, values) if isinstance(case, str) else _match(case, pieces, widths)
-                if condition == "1":
+                if condition is None:
                     self._take(state, target, span)
                     return
                 with em.when(condition):
                     self._take(state, target, span)
         self._take(state, *otherwise)
 
-    def _key(self, exprs: Sequence[ir.Expr]) -> tuple[list[str], list[int], list[Value]]:
+    def _key(self, exprs: Sequence[ir.Expr]) -> tuple[list[C], list[int], list[Value]]:
         """Return 64-bit pieces of the key, the most significant first, widths of its fields, and their values."""
         em = self.em
-        pieces: list[str] = []
+        pieces: list[C] = []
         widths: list[int] = []
         values: list[Value] = []
         for expr in exprs:
@@ -317,39 +333,41 @@ class ParserGenerator:
             value, rep = named(em, place.bits(em)), low_rep(place.width)
             code = convert(em, value, rep)
             if rep.limbs:
-                pieces += [f"{code}[{i}]" for i in reversed(range(rep.limbs))]
+                pieces += [code.limb(i) for i in reversed(range(rep.limbs))]
+            elif rep.width > 64:
+                pieces += [cexpr.cast(U64_TYPE, cexpr.shifted(">>", code, 64)), cexpr.cast(U64_TYPE, code)]
             else:
-                pieces += [f"(uint64_t)({code} >> 64)", f"(uint64_t){code}"] if rep.width > 64 else [str(code)]
+                pieces.append(code)
             values.append(value)
             widths.append(place.width)
         return pieces, widths, values
 
-    def _vset(self, name: str, widths: Sequence[int], values: Sequence[Value]) -> str:
+    def _vset(self, name: str, widths: Sequence[int], values: Sequence[Value]) -> C:
         names = [v.name for v in self.program.nodes.value_sets]
         fields, words = keys.layout([(f"{name}[{i}]", w, "P4_TERNARY", None) for i, w in enumerate(widths)])
         known = self.vset_keys.setdefault(name, (fields, words))
         if known != (fields, words):
             raise ProgramError(f"parse_vset {name} is used with keys of different widths")
-        key = keys.pack(self.em, fields, words, values, [""] * len(fields))
-        return f"p4_vset_contains(&sw->vsets[{names.index(name)}], {key}, {words})"
+        key = keys.pack(self.em, fields, words, values, [cexpr.literal(1, "int")] * len(fields))
+        return cexpr.call("p4_vset_contains", "int", cexpr.switch("vsets")[names.index(name)].address, key, words)
 
 
-def _match(case: _Case, pieces: Sequence[str], widths: Sequence[int]) -> str:
-    """Return a C condition that the pieces of a key have the values of a case."""
-    terms: list[str] = []
+def _match(case: _Case, pieces: Sequence[C], widths: Sequence[int]) -> C | None:
+    """Return the condition that the pieces of a key have the values of a case; None if it always holds."""
+    terms: list[C] = []
     index = 0
     for (want, mask), width in zip(case, widths, strict=True):
         if mask is None and want >> width:
-            return "0"
+            return cexpr.literal(0, "int")
         care = (1 << width) - 1 if mask is None else mask
         for chunk in reversed(range((width + 63) // 64)):
             size = min(64, width - 64 * chunk)
             chunk_mask = care >> 64 * chunk & (1 << size) - 1
             chunk_want = want >> 64 * chunk & chunk_mask
-            name = pieces[index]
+            piece = pieces[index]
             index += 1
-            if chunk_mask == (1 << size) - 1:
-                terms.append(f"{name} == 0x{chunk_want:x}ull")
-            elif chunk_mask:
-                terms.append(f"({name} & 0x{chunk_mask:x}ull) == 0x{chunk_want:x}ull")
-    return " && ".join(terms) or "1"
+            if chunk_mask != (1 << size) - 1:
+                piece = cexpr.binary("&", piece, cexpr.literal(chunk_mask))
+            if chunk_mask:
+                terms.append(cexpr.compared("==", piece, cexpr.literal(chunk_want)))
+    return functools.reduce(lambda a, b: cexpr.both("&&", a, b), terms) if terms else None

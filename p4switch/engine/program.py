@@ -22,6 +22,8 @@ from p4switch import ir
 from p4switch.architectures.packet_path import PacketPath, path_of
 from p4switch.bmv2.schema import MAX_FIELD_BITS
 from p4switch.compiler import types
+from p4switch.engine import cexpr
+from p4switch.engine.cexpr import C, Code
 from p4switch.engine.objects import Object
 from p4switch.engine.points import Points
 from p4switch.ir.errors import ProgramError
@@ -30,6 +32,7 @@ from p4switch.ir.printer import text as ir_text
 from p4switch.ir.unread import unread
 
 MAX_CELLS = 1 << 28
+_PACKET_BYTES = cexpr.packet("ingress_len")
 _NAME_CHARS = 40  # maximum length of names in generated C
 _PLAIN = re.compile(r"(?!x[0-9]|p4_)[a-z][a-z0-9_]*")
 _RESERVED = frozenset((
@@ -67,14 +70,6 @@ def labels(names: Sequence[str]) -> list[str]:
         one if often[one] == 1 and _PLAIN.fullmatch(one) and one not in _RESERVED else numbered("x", number, name)
         for number, (one, name) in enumerate(zip(plain, names, strict=True))
     ]
-
-
-def c_string(text: str) -> str:
-    """Return a C string literal."""
-    data = text.encode()
-    return '"' + "".join(
-        chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in data
-    ) + '"'
 
 
 @dataclass(frozen=True)
@@ -129,6 +124,10 @@ class _Placed:
     def is_valid(self) -> str:
         """Enumerator for `slot`."""
         return f"V_{self.label}"
+
+    def memory(self, packet: str = "p") -> C:
+        """Return the address in a packet."""
+        return cexpr.node(packet).arrow("H") + self.at
 
 
 @dataclass(frozen=True)
@@ -196,9 +195,9 @@ class Register:
     member: str  # member of the row
     initial: int = 0
 
-    def code(self, index: str) -> str:
+    def code(self, index: Code) -> C:
         """Return the cell at a C expression; index `size` is a spare cell."""
-        return f"((bank{self.bank} *)(void *)sw->banks[{self.bank}])[{index}].{self.member}"
+        return cexpr.cells(f"bank{self.bank}", "banks", self.bank)[index].dot(self.member)
 
 
 @dataclass
@@ -349,19 +348,27 @@ class Program:
         """Return the number and the first array of that name."""
         return _numbered("meter", self.nodes.meters, name)
 
-    def metered(self, number: int, index: str, size: str = "p->ingress_len", colour: str = "0") -> str:
-        """Return as C the colour that a meter's cell gives to a packet of `size` bytes that arrives with a colour."""
-        return self._metered(number, f"&sw->meters[{number}][{index}]", size, colour)
+    def metered(self, number: int, index: Code, size: C = _PACKET_BYTES, colour: Code = 0) -> C:
+        """Return the colour that a meter's cell gives to a packet of `size` bytes that arrives with a colour."""
+        return self._metered(number, cexpr.switch("meters")[number][index], size, colour)
 
-    def metered_by_default(self, number: int) -> str:
-        """Return as C the colour that a direct meter gives to a packet that hits no entry."""
-        return self._metered(number, f"&sw->meters_more[{number}].fallback", "p->ingress_len", "0")
+    def metered_by_default(self, number: int) -> C:
+        """Return the colour that a direct meter gives to a packet that hits no entry."""
+        return self._metered(number, self.default_meter(number), _PACKET_BYTES, 0)
 
-    def _metered(self, number: int, cell: str, size: str, colour: str) -> str:
+    @staticmethod
+    def default_meter(number: int) -> C:
+        """Return the cell of a direct meter for packets that hit no entry."""
+        return cexpr.switch("meters_more")[number].dot("fallback")
+
+    def _metered(self, number: int, cell: C, size: C, colour: Code) -> C:
         meter = self.nodes.meters[number]
         packets = meter.unit == "packets"
-        need = size if packets else f"p4_metered_bytes(sw, {number}, {size})"
-        return f"p4_meter_execute(sw, {cell}, {meter.rates}, {int(packets)}, {need}, p->now, {colour})"
+        need = size if packets else cexpr.call("p4_metered_bytes", "", "sw", number, size)
+        now = cexpr.packet("now")
+        return cexpr.call(
+            "p4_meter_execute", "", "sw", cell.address, meter.rates, int(packets), need, now, colour
+        )
 
     def calculation(self, name: str) -> str:
         """Return the C name of a calculation's function."""

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from p4switch.engine.cnodes import Fields, Struct
+from p4switch.engine import cexpr
+from p4switch.engine.cexpr import Fields, String
+from p4switch.engine.cnodes import Struct
 from p4switch.engine.keys import byte_array
-from p4switch.engine.program import Program, c_string
+from p4switch.engine.program import Program
 from p4switch.engine.value import c_member, storage_bytes
 
 
@@ -18,18 +20,20 @@ def types(program: Program) -> Iterator[Struct]:
 
 def banks(program: Program) -> list[Fields]:
     """Return initialisers of `p4_bank_info`."""
-    return [Fields({"size": size, "stride": f"sizeof(bank{bank})"}) for bank, size in enumerate(program.banks)]
+    return [
+        Fields({"size": size, "stride": cexpr.size_of_type(f"bank{bank}")}) for bank, size in enumerate(program.banks)
+    ]
 
 
 def arrays(program: Program) -> list[Fields]:
     """Return initialisers of `p4_register_info`."""
     return [
         Fields({
-            "name": c_string(r.name),
+            "name": String(r.name),
             "size": r.size,
             "width": r.width,
             "bank": r.bank,
-            "offset": f"offsetof(bank{r.bank}, {r.member})",
+            "offset": cexpr.call("offsetof", "", f"bank{r.bank}", r.member),
             **({"initial": byte_array(r.initial.to_bytes((r.width + 7) // 8, "big"))} if r.initial else {}),
         })
         for r in program.registers.values()

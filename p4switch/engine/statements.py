@@ -10,7 +10,7 @@ from typing import Literal
 from p4switch import ir
 from p4switch.compiler import types
 from p4switch.engine import cexpr
-from p4switch.engine.cexpr import Code, Text
+from p4switch.engine.cexpr import C, Code, packet
 from p4switch.engine.cnodes import Statement
 from p4switch.engine.emit import Emitter
 from p4switch.engine.expr import Expressions, HeaderRef
@@ -64,10 +64,16 @@ class Statements(ir.OperationVisitor[None]):
         self.loops = True
         name = f"again {graph.numbers[block]}"
         again = graph.nodes[name] = Node(next=to)
-        with self.em.inside(again.body), self.em.when("++p->steps >= P4_MAX_STEPS"):
-            self.em.do("p->exit = p->endless = 1")
-            self.em.leave()
+        with self.em.inside(again.body):
+            self.count_step("exit", "endless")
         return name
+
+    def count_step(self, *flags: str) -> None:
+        """Count a step of a loop; a packet that has taken too many gets these flags and leaves the function."""
+        with self.em.when(cexpr.compared(">=", cexpr.unary("++", packet("steps")), "P4_MAX_STEPS")):
+            for flag in flags:
+                self.em.set(packet(flag), 1)
+            self.em.leave()
 
     def spelled_out(self, ops: Sequence[ir.Operation]) -> Iterator[ir.Operation]:
         """Yield the operations except invisible ones; the copy of a union becomes copies of its headers."""
@@ -96,23 +102,23 @@ class Statements(ir.OperationVisitor[None]):
         place = self.program.place(span)
         self._point = self.program.points.add(kind, name, place, name)
         self.em.comment(place.note if place is not None else "")
-        self.em.note(f"PASS({self._point})")
+        self.em.note("PASS", self._point)
         return self._point
 
     def changes(self) -> None:
         """Report the changes made by the current operation."""
-        self.em.note(f"CHANGES(P4_TRACE_STATEMENT, {self._point})")
+        self.em.note("CHANGES", "P4_TRACE_STATEMENT", self._point)
 
-    def test(self, condition: ir.Expr, span: int | None, otherwise: str) -> str:
+    def test(self, condition: ir.Expr, span: int | None, otherwise: str) -> C:
         """Return a condition in C, and generate the report of its outcome."""
         code, place, points = self.x.bool(condition), self.program.place(span), self.program.points
         text = place.text if place is not None and place.text else otherwise
         yes, no = points.add("branch", text, place, "true"), points.add("branch", text, place, "false")
         if self.em.traced:
-            code = Text(self.em.temp("int", code), "int")
-            self.em.note(f"PASS({code} ? {yes} : {no})")
-            self.em.note(f"TRACE(P4_TRACE_CONDITION, {yes}, {code}, 0, NULL, 0)")
-        return code.bare
+            code = self.em.temp("int", code)
+            self.em.note("PASS", cexpr.chosen(code, yes, no, ""))
+            self.em.trace("CONDITION", yes, code)
+        return code
 
     # --- for externs ---
 
@@ -124,28 +130,28 @@ class Statements(ir.OperationVisitor[None]):
             value = self.em.wide(rep.limbs, "p4_big_u128", rep.limbs, value)
         place.store(self.em, value)
 
-    def index(self, c_type: str, expr: ir.Expr) -> str:
-        """Return the 32 bits of an index: a C constant or a temporary."""
+    def index(self, c_type: str, expr: ir.Expr) -> C:
+        """Return the 32 bits of an index: a constant or a temporary."""
         value = self.x.data(expr).constant
         if value is not None:
-            return str(value & (1 << 32) - 1)
+            return cexpr.node(value & (1 << 32) - 1)
         return self.em.temp(c_type, cexpr.cast("uint32_t", self.x.low(expr, 32)), "index")
 
-    def within(self, at: str, size: int) -> AbstractContextManager[None]:
+    def within(self, at: C, size: int) -> AbstractContextManager[None]:
         """Open a block that runs only inside of an array."""
-        return self.em.block() if at.isdigit() and int(at) < size else self.em.when(f"{at} < {size}")
+        return self.em.block() if at.value is not None and at.value < size else self.em.when(at < size)
 
-    def touch(self, kind: Literal["register", "counter", "meter"], event: str, name: str, index: str, extra: str,
-              data: str) -> None:
-        """Report an access to a cell of an array."""
+    def touch(self, kind: Literal["register", "counter", "meter"], name: str, index: Code, extra: Code = 0,
+              memory: tuple[Code, Code] = ("NULL", 0)) -> None:
+        """Report an access to a cell of an array; `memory` is the address and the size of its data."""
         point = self.program.points.add(kind, name, self.program.place(self._span), counted=False)
-        self.em.note(f"TRACE(P4_TRACE_{event}, {point}, {index}, {extra}, {data})")
+        self.em.trace(kind.upper(), point, index, extra, *memory)
 
-    def tell(self, operation: ir.ExternOperation, name: str, index: str, data: str) -> None:
-        """Report an access to a cell of an extern object: `data` is an address and a size in C."""
+    def tell(self, operation: ir.ExternOperation, name: str, index: Code, cell: C) -> None:
+        """Report an access to a cell of an extern object."""
         place = self.program.place(self._span)
         point = self.program.points.add("extern", name, place, operation.primitive, counted=False)
-        self.em.note(f"TRACE(P4_TRACE_EXTERN, {point}, {index}, 0, {data})")
+        self.em.trace("EXTERN", point, index, 0, cell.address, cexpr.size_of(cell))
 
     def source(self, span: int | None, otherwise: str) -> str:
         """Return FILE:LINE and the first line of the statement."""
@@ -165,12 +171,12 @@ class Statements(ir.OperationVisitor[None]):
 
     def _assign_varbit(self, target: ir.Expr, source: ir.Expr) -> None:
         (to, a), (of, b) = self.x.located(target), self.x.located(source)
-        length = self.em.temp("uint32_t", f"p->varbytes[{of.slot}]")
+        length = self.em.temp("uint32_t", of.varbytes)
         limit = a.width // 8
         if b.width > a.width:
-            length = self.em.temp("uint32_t", f"{length} < {limit} ? {length} : {limit}")
-        self.em.do(f"memmove({to.base} + {a.bit // 8}, {of.base} + {b.bit // 8}, {length})")
-        self.em.do(f"p->varbytes[{to.slot}] = (uint16_t){length}")
+            length = self.em.temp("uint32_t", cexpr.chosen(length < limit, length, limit, "uint32_t"))
+        self.em.call("memmove", to.base + a.bit // 8, of.base + b.bit // 8, length)
+        self.em.set(to.varbytes, cexpr.cast("uint16_t", length))
 
     def _copy(self, to: HeaderRef, of: HeaderRef) -> None:
         """Copy a header as BMv2's assign_header: values move only from a valid header."""
@@ -178,13 +184,13 @@ class Statements(ir.OperationVisitor[None]):
             for a, b in zip(to.type.fields, of.type.fields, strict=True):
                 to.place(a).store(self.em, of.place(b).low(self.em, a.width))
             return
-        with self.em.when(f"{of.valid}"):
+        with self.em.when(of.valid):
             to.set_valid(self.em)
-            self.em.do(f"memmove({to.base}, {of.base}, {to.type.nbytes})")
+            self.em.call("memmove", to.base, of.base, to.type.nbytes)
             if to.type.varbit:
-                self.em.do(f"p->varbytes[{to.slot}] = p->varbytes[{of.slot}]")
+                self.em.set(to.varbytes, of.varbytes)
         with self.em.otherwise():
-            self.em.do(f"{to.valid} = 0")
+            self.em.set(to.valid, 0)
 
     def copy_header(self, op: ir.CopyHeader) -> None:
         self._copy(self.x.header(op.dst), self.x.header(op.src))
@@ -194,10 +200,11 @@ class Statements(ir.OperationVisitor[None]):
 
     def copy_stack(self, op: ir.CopyStack) -> None:
         to, of = self.program.stacks[op.dst.name], self.program.stacks[op.src.name]
-        self.em.do(f"p->next[{to.next}] = p->next[{of.next}]")
+        self.em.set(packet("next")[to.next], packet("next")[of.next])
         for column_to, column_of in zip(to.columns.values(), of.columns.values(), strict=True):
             for i in range(to.size):
-                self._copy(self.x.element(column_to, str(i)), self.x.element(column_of, str(i)))
+                at = cexpr.node(i)
+                self._copy(self.x.element(column_to, at), self.x.element(column_of, at))
 
     # --- validity ---
 
@@ -205,54 +212,52 @@ class Statements(ir.OperationVisitor[None]):
         ref = self.x.header(op.header)
         if ref.metadata:
             return
-        with self.em.when(f"!{ref.valid}"):
+        with self.em.when(cexpr.negated(ref.valid)):
             if not self.program.path.keeps_fields:
-                self.em.do(f"memset({ref.base}, 0, {ref.type.nbytes})")
+                self.em.call("memset", ref.base, 0, ref.type.nbytes)
             if ref.type.varbit:
-                self.em.do(f"p->varbytes[{ref.slot}] = 0")
+                self.em.set(ref.varbytes, 0)
             ref.set_valid(self.em)
-            self.em.do(f"p->length += {ref.length()}")
+            self.em.set(packet("length"), ref.length(), "+=")
 
     def set_invalid(self, op: ir.SetInvalid) -> None:
         ref = self.x.header(op.header)
         if ref.metadata:
             return
-        with self.em.when(f"{ref.valid}"):
-            self.em.do(f"{ref.valid} = 0")
-            self.em.do(f"p->length -= {ref.length()}")
+        with self.em.when(ref.valid):
+            self.em.set(ref.valid, 0)
+            self.em.set(packet("length"), ref.length(), "-=")
 
     def move_stack(self, op: ir.MoveStack) -> None:
         stack = self.program.stacks[op.stack.name]
         count = min(abs(op.by), stack.size)
         kept = stack.size - count
         for column in stack.columns.values():
-            if op.by >= 0:
-                self._shift(column, 0, count, kept)
-                self.em.do(f"memset(p->valid + {column.is_valid}, 0, {count})")
-            else:
-                self._shift(column, count, 0, kept)
-                self.em.do(f"memset(p->valid + {column.is_valid} + {kept}, 0, {count})")
-        following = f"p->next[{stack.next}]"
+            source, target, cleared = (0, count, 0) if op.by >= 0 else (count, 0, kept)
+            self._shift(column, source, target, kept)
+            self.em.call("memset", packet("valid") + column.is_valid + cleared, 0, count)
+        following = packet("next")[stack.next]
         if op.by >= 0:
-            self.em.do(f"{following} = {following} < {kept} ? {following} + {count} : {stack.size}")
+            moved = cexpr.chosen(following < kept, following + count, stack.size, "")
         else:
-            self.em.do(f"{following} = {following} > {count} ? {following} - {count} : 0")
+            moved = cexpr.chosen(following > count, following - count, 0, "")
+        self.em.set(following, moved)
 
     def _shift(self, stack: Column, source: int, target: int, count: int) -> None:
         """Move `count` elements within a stack."""
-        size = stack.type.nbytes
-        to, of = f"p->H + {stack.at} + {target * size}", f"p->H + {stack.at} + {source * size}"
-        self.em.do(f"memmove({to}, {of}, {count * size})")
-        for array, width in (("valid", 1), *((("varbytes", 2),) if stack.type.varbit else ())):
-            to, of = f"p->{array} + {stack.is_valid} + {target}", f"p->{array} + {stack.is_valid} + {source}"
-            self.em.do(f"memmove({to}, {of}, {count * width})")
+        nbytes = stack.type.nbytes
+        valid, varbytes = (packet(array) + stack.is_valid for array in ("valid", "varbytes"))
+        # An array, and how many of its units and bytes an element has.
+        arrays = [(stack.memory(), nbytes, nbytes), (valid, 1, 1), *([(varbytes, 1, 2)] if stack.type.varbit else [])]
+        for first, units, size in arrays:
+            self.em.call("memmove", first + target * units, first + source * units, count * size)
 
     # --- the rest ---
 
     def exit(self, op: ir.Exit) -> None:
         self.exits = True
         self.changes()
-        self.em.do("p->exit = 1")
+        self.em.set(packet("exit"), 1)
         self.em.leave()
 
     def extern(self, op: ir.ExternOperation) -> None:

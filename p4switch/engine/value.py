@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from p4switch.bits.domain import limits
 from p4switch.compiler.types import Bits
 from p4switch.engine import cexpr
-from p4switch.engine.cexpr import C, Code, Text
+from p4switch.engine.cexpr import C, Code, Name
+from p4switch.engine.cnodes import Declare
 from p4switch.engine.emit import Emitter
 from p4switch.ir.errors import ProgramError
 
@@ -267,9 +268,9 @@ def named(em: Emitter, value: Value) -> Value:
         return value
     code, rep = value.exact(em), value.rep
     if not rep.limbs:
-        code = Text(em.temp(rep.c_type, code), rep.c_type)
-    elif not isinstance(code, Text):
-        code = Text(em.temp("uint64_t *", code))
+        code = em.temp(rep.c_type, code)
+    elif not isinstance(code, Name):
+        code = em.temp("uint64_t *", code)
     return Computed(value.low, value.high, code)
 
 
@@ -289,7 +290,7 @@ def represented(em: Emitter, code: C, rep: Rep, wanted: Rep) -> C:
     if wanted.limbs:
         return em.wide(wanted.limbs, "p4_big_i128" if rep.signed else "p4_big_u128", wanted.limbs, code)
     if rep.limbs:
-        code = Text(f"{code}[0]", U64.c_type) if wanted.width == 64 else cexpr.call("p4_big_low", U128.c_type, code)
+        code = code.limb(0) if wanted.width == 64 else cexpr.call("p4_big_low", U128.c_type, code)
     return cexpr.cast(wanted.c_type, code)
 
 
@@ -333,36 +334,29 @@ class Place:
 class Native(Place):
     """Metadata, action data, registers: a native integer, or limbs beyond 64 bits."""
 
-    code: str
+    code: C
 
     @property
-    def memory(self) -> str:
+    def memory(self) -> tuple[C, C]:
         """Address and size."""
-        if self.width <= 64:
-            return f"&{self.code}, sizeof {self.code}"
-        return f"{self.code}, {(self.width + 63) // 64 * 8}"
+        return self.code.address if self.width <= 64 else self.code, cexpr.size_of(self.code)
 
     def load(self, em: Emitter) -> Value:
         if self.width <= 64:
             code = cexpr.widened(self.code)
         else:
-            code = cexpr.call("p4_big_low", "p4_u128", self.code) if self.width <= 128 else Text(self.code)
+            code = cexpr.call("p4_big_low", "p4_u128", self.code) if self.width <= 128 else self.code
         return of_bits(code, self.width, signed=self.signed)
 
     def store(self, em: Emitter, code: Code) -> None:
         value = cexpr.node(code)
         if self.width <= 64:
             whole = self.width in (8, 16, 32, 64)
-            em.do(f"{self.code} = {(value if whole else cexpr.low_part(value, self.width)).bare}")
+            em.set(self.code, value if whole else cexpr.low_part(value, self.width))
         elif self.width <= 128:
-            em.do(f"p4_big_u128({self.code}, 2, {cexpr.low_part(value, self.width).bare})")
+            em.call("p4_big_u128", self.code, 2, cexpr.low_part(value, self.width))
         else:
-            em.do(f"p4_big_cut({self.code}, {value}, {(self.width + 63) // 64}, {self.width}, 0)")
-
-
-def c_storage(width: int) -> str:
-    """Return a cast to the native type that `Native` values of up to 64 bits have."""
-    return f"(uint{next(w for w in (8, 16, 32, 64) if width <= w)}_t)"
+            em.call("p4_big_cut", self.code, value, (self.width + 63) // 64, self.width, 0)
 
 
 def storage_bytes(width: int) -> int:
@@ -370,11 +364,11 @@ def storage_bytes(width: int) -> int:
     return next((w // 8 for w in (8, 16, 32, 64) if width <= w), (width + 63) // 64 * 8)
 
 
-def c_member(width: int, name: str) -> str:
+def c_member(width: int, name: str) -> Declare:
     """Return the declaration of a struct's member for a `Native`."""
     if width <= 64:
-        return f"{c_storage(width)[1:-1]} {name};"
-    return f"uint64_t {name}[{(width + 63) // 64}];"
+        return Declare(f"uint{8 * storage_bytes(width)}_t", name)
+    return Declare("uint64_t", name, size=(width + 63) // 64)
 
 
 def struct_bytes(widths: Sequence[int]) -> int:
@@ -392,7 +386,7 @@ def struct_bytes(widths: Sequence[int]) -> int:
 class InHeader(Place):
     """A field of a packet header, in network order at `base` + its bit offset."""
 
-    base: str
+    base: C
     field: Field
 
     @property
@@ -406,22 +400,18 @@ class InHeader(Place):
         aligned = self.field.bit % 8 == 0
         if span <= 8:
             size = next(s for s in (1, 2, 4, 8) if span <= s)
-            loaded = cexpr.call(f"p4_ld{8 * size}", "uint64_t", self._at(first))
+            loaded = cexpr.call(f"p4_ld{8 * size}", "uint64_t", self.base + first)
             code = cexpr.shifted(">>", loaded, 8 * (size - span) + below)
             return of_bits(code, self.width, signed=self.signed, alone=aligned)
         if self.width <= 64:
             code = cexpr.call("p4_get_bits", "uint64_t", self.base, self.field.bit, self.width)
         elif self.width == 128 and aligned:
-            code = cexpr.call("p4_ld128", "p4_u128", self._at(first))
+            code = cexpr.call("p4_ld128", "p4_u128", self.base + first)
         else:
             count = (self.width + 63) // 64
             code = em.wide(count, "p4_big_get", count, self.base, self.field.bit, self.width)
             code = cexpr.call("p4_big_low", "p4_u128", code) if count == 2 else code
         return of_bits(code, self.width, signed=self.signed)
-
-    def _at(self, byte: int) -> str:
-        """Return the address of a byte of the header."""
-        return f"{self.base} + {byte}" if byte else self.base
 
     def store(self, em: Emitter, code: Code) -> None:
         first, span, below = self._bytes
@@ -429,28 +419,28 @@ class InHeader(Place):
         value = cexpr.node(code)
         if self.width > 64:
             if self.width == 128 and aligned:
-                em.do(f"p4_st128({self._at(first)}, {value.bare})")
+                em.call("p4_st128", self.base + first, value)
                 return
             if self.width <= 128:
                 value = em.wide(2, "p4_big_u128", 2, value)
-            em.do(f"p4_big_put({self.base}, {self.field.bit}, {self.width}, {value})")
+            em.call("p4_big_put", self.base, self.field.bit, self.width, value)
         elif aligned:
             if span not in (1, 2, 4, 8):
-                value = Text(em.temp("uint64_t", value.bare), "uint64_t")
+                value = em.temp("uint64_t", value)
             rest = span
             for size in (8, 4, 2, 1):
                 while rest >= size:
                     rest -= size
-                    part = cexpr.shifted(">>", value, 8 * rest).bare
-                    em.do(f"p4_st{8 * size}({self._at(first + span - rest - size)}, {part})")
+                    part = cexpr.shifted(">>", value, 8 * rest)
+                    em.call(f"p4_st{8 * size}", self.base + (first + span - rest - size), part)
         elif span <= 8:
             size = next(s for s in (1, 2, 4, 8) if span <= s)
             shift = 8 * (size - span) + below
             mask = (1 << self.width) - 1 << shift
             keep = ~mask & (1 << 8 * size) - 1
-            at = self._at(first)
+            at = self.base + first
             kept = cexpr.binary("&", cexpr.call(f"p4_ld{8 * size}", "uint64_t", at), cexpr.literal(keep))
             put = cexpr.binary("&", cexpr.shifted("<<", value, shift), cexpr.literal(mask))
-            em.do(f"p4_st{8 * size}({at}, {cexpr.binary('|', kept, put).bare})")
+            em.call(f"p4_st{8 * size}", at, cexpr.binary("|", kept, put))
         else:
-            em.do(f"p4_put_bits({self.base}, {self.field.bit}, {self.width}, {value.bare})")
+            em.call("p4_put_bits", self.base, self.field.bit, self.width, value)

@@ -6,15 +6,22 @@ from typing import TYPE_CHECKING
 
 from p4switch import ir
 from p4switch.compiler import types
+from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.engine.cexpr import C
     from p4switch.testgen.machine import Machine
 
 MOST_BITS = 32
 """Largest width of a filter's input."""
+
+
+def now_ns() -> C:
+    """Return the time in nanoseconds, in C."""
+    return cexpr.packet("now") * cexpr.switch("tick_ns")
 
 
 def cells_of(machine: Machine, name: str) -> int:

@@ -39,12 +39,12 @@ typedef struct family family;
         uint16_t varbytes[P4_VARBYTES(slots, varbytes_)];                                                             \
         uint8_t H[bytes];                                                                                             \
         P4_SEEN(slots, bytes)                                                                                         \
-    }
+    };
 
 /* The arguments of an action, in the form in which entries store them. */
 #define P4_ARGS(name, bytes, members)                                                                                 \
     typedef struct { members } name;                                                                                  \
-    _Static_assert(sizeof(name) == (bytes), "as the control plane writes them")
+    _Static_assert(sizeof(name) == (bytes), "as the control plane writes them");
 
 /* A field of intrinsic metadata of `width` bits: set_NAME writes its low bits, or its largest value if that is
  * exceeded. */

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
+from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
@@ -25,8 +26,9 @@ class Parity(ir.ExternOperation):
     effects = ir.NOTHING
 
     def emit(self, to: Statements) -> None:
-        ones = f"__builtin_popcountll({to.x.low(self.value, 16)} & 0xffff)"
-        to.store(to.x.place(self.target), f"(uint64_t)({ones} & 1)")
+        value = cexpr.low_part(to.x.low(self.value, 16), 16)
+        ones = cexpr.cast("uint64_t", cexpr.call("__builtin_popcountll", "int", value))
+        to.store(to.x.place(self.target), cexpr.low_part(ones, 1))
 
     def run(self, machine: Machine) -> None:
         number = machine.pin(machine.value(self.value))

@@ -35,12 +35,12 @@ class Add(ir.ExternOperation):
     def emit(self, to: Statements) -> None:
         tally, at = to.program.object(self.tally), to.index("uint32_t", self.index)
         with to.within(at, tally.size):
-            cell = tally.cell(at)
+            cell = tally.cells[at]
             added = cexpr.binary("&", to.x.low(self.value, 16), cexpr.literal(0xFFFF))
-            to.em.do(f"{cell}.sum += {added.bare}")
-            to.em.do(f"{cell}.times++")
-            to.tell(self, tally.name, at, f"&{cell}, sizeof {cell}")
-            to.store(to.x.place(self.target), cexpr.widened(f"{cell}.sum"))
+            to.em.set(cell.dot("sum"), added, "+=")
+            to.em.set(cell.dot("times"), 1, "+=")
+            to.tell(self, tally.name, at, cell)
+            to.store(to.x.place(self.target), cexpr.widened(cell.dot("sum")))
 
     @staticmethod
     def told(data: bytes) -> str:

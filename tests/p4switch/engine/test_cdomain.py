@@ -14,8 +14,10 @@ from p4switch.bits.domain import unsigned, width, wrap
 from p4switch.bits.integers import INTEGERS
 from p4switch.bits.operators import COMPARISONS, evaluate
 from p4switch.compiler.types import BOOL, INT, Bits
-from p4switch.engine import C_FOLDER, cnodes
+from p4switch.engine import C_FOLDER, cexpr, cnodes
 from p4switch.engine.cdomain import CValues
+from p4switch.engine.cexpr import Name
+from p4switch.engine.cnodes import Declare
 from p4switch.engine.emit import Emitter
 from p4switch.engine.value import Native, Value, convert, flag, low_rep
 from tests.p4switch.bits.operations import OPERATORS, operation
@@ -77,9 +79,9 @@ def in_c(domain: CValues, expr: ir.Expr) -> Value:
     if isinstance(expr, ir.FieldRef):
         at = _IN_LIMBS * int(expr.name[1:])
         if expr.type == BOOL:
-            return flag(f"(int)in[{at}]")
+            return flag(cexpr.cast("int", Name("in")[at]))
         assert isinstance(expr.type, Bits)
-        code = f"in[{at}]" if expr.type.width <= 64 else f"(in + {at})"
+        code = Name("in")[at] if expr.type.width <= 64 else Name("in") + at
         return Native(expr.type.width, expr.type.signed, code).load(domain.em)
     assert isinstance(expr, ir.Op)
     return evaluate(domain, expr, [in_c(domain, arg) for arg in expr.args])
@@ -99,10 +101,12 @@ def function(name: str, expr: ir.Expr) -> str:
     em = Emitter()
     value = in_c(CValues(em), expr)
     whole = convert(em, value, low_rep(64 * _OUT_LIMBS))
-    em.do(f"memcpy(out, {whole}, {8 * _OUT_LIMBS})")
-    bits, to = width(expr.type), f"out[{_OUT_LIMBS}]"
-    Native(bits, False, to if bits <= 64 else f"(out + {_OUT_LIMBS})").store(em, value.lowest(em, bits))
-    return cnodes.source([cnodes.Function(f"void {name}(const uint64_t *in, uint64_t *out)", em.body)])
+    out = Name("out")
+    em.call("memcpy", out, whole, 8 * _OUT_LIMBS)
+    bits = width(expr.type)
+    Native(bits, False, out[_OUT_LIMBS] if bits <= 64 else out + _OUT_LIMBS).store(em, value.lowest(em, bits))
+    parameters = Declare("const uint64_t *", "in"), Declare("uint64_t *", "out")
+    return cnodes.source([cnodes.Function("void", name, parameters, em.body)])
 
 
 def check(exprs: Sequence[ir.Expr], rng: random.Random, times: int) -> None:

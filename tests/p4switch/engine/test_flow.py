@@ -5,7 +5,8 @@ import subprocess
 from pathlib import Path
 
 from p4switch import native
-from p4switch.engine import flow
+from p4switch.engine import cexpr, flow
+from p4switch.engine.cexpr import C
 from p4switch.engine.cnodes import Do, Function, source
 
 _GRAPHS = 200
@@ -25,6 +26,14 @@ static void seen(int n)
 """
 
 
+def seen(number: int) -> Do:
+    return Do(cexpr.call("seen", "", number))
+
+
+def draws(count: int) -> C:
+    return cexpr.call("draw", "int", count)
+
+
 def _graph(rng: random.Random) -> dict[str, flow.Node]:
     """Jumps, conditions and choices to any node or the end, so also loops and ways that never end."""
     names = [f"n{i}" for i in range(rng.randint(1, 9))]
@@ -35,13 +44,13 @@ def _graph(rng: random.Random) -> dict[str, flow.Node]:
 
     nodes = {}
     for at, name in enumerate(names):
-        node = nodes[name] = flow.Node([Do(f"seen({at})")], target(at))
+        node = nodes[name] = flow.Node([seen(at)], target(at))
         kind = rng.randrange(3)
         if kind == 1:
-            node.condition, node.yes = "draw(2)", target(at)
+            node.condition, node.yes = draws(2), target(at)
         elif kind == 2:
-            node.value = "draw(4)"
-            node.cases = [(str(i), [Do(f"seen({100 + i})")], target(at)) for i in range(rng.randint(1, 3))]
+            node.value = draws(4)
+            node.cases = [(cexpr.node(i), [seen(100 + i)], target(at)) for i in range(rng.randint(1, 3))]
     return nodes
 
 
@@ -75,7 +84,7 @@ def test_text_goes_where_the_graph_goes(tmp_path: Path) -> None:
     text = [f"#define STEPS {_STEPS}\n", _HEAD]
     for i, nodes in enumerate(graphs):
         body = flow.statements(nodes, "n0", lambda name: f"label_{name}")
-        text.append(source([Function(f"static void graph_{i}(void)", body)]))
+        text.append(source([Function("static void", f"graph_{i}", (), body)]))
     text.append("int main(void)\n{\n")
     for i in range(_GRAPHS):
         text += [f"    state = {i}u + seed; steps = 0;\n    if (!setjmp(enough)) graph_{i}();\n    puts(\"\");\n"
@@ -92,9 +101,9 @@ def test_text_goes_where_the_graph_goes(tmp_path: Path) -> None:
 def test_a_chain_is_no_deeper_than_compilers_allow() -> None:
     names = [f"n{i}" for i in range(400)]
     nodes = {
-        name: flow.Node([Do(f"seen({i})")], names[i + 1] if i + 1 < len(names) else None, condition="draw(2)", yes=None)
+        name: flow.Node([seen(i)], names[i + 1] if i + 1 < len(names) else None, condition=draws(2), yes=None)
         for i, name in enumerate(names)
     }
-    text = source([Function("void chain(void)", flow.statements(nodes, "n0", lambda name: name))])
+    text = source([Function("void", "chain", (), flow.statements(nodes, "n0", lambda name: name))])
     assert max(len(line) - len(line.lstrip()) for line in text.splitlines()) < 4 * 64
     assert text.count("seen(") == 400

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from p4switch.compiler import compile_program
-from p4switch.engine import ProgramError, cnodes, generated
+from p4switch.engine import ProgramError, cexpr, cnodes, generated
+from p4switch.engine.cexpr import String
 from tests.p4switch.compiler.test_superseded import PLAIN, PROGRAM
 from tests.p4switch.engine.jsonbuilder import Json, ProgramBuilder, assign, const, field, param, sm
 
@@ -80,18 +81,19 @@ def test_lines_have_at_most_120_columns(name: str, *, traced: bool) -> None:
 
 
 def test_long_code_is_broken_outside_of_strings_and_in_few_parentheses() -> None:
-    terms = ", ".join(f"f({i}, g({i} + {i}))" for i in range(20))
+    terms = [cexpr.call("f", "int", i, cexpr.call("g", "int", cexpr.node(i) + i)) for i in range(1, 21)]
     words = " ".join("word" for _ in range(20))
-    body: list[cnodes.Statement] = [cnodes.Do(f'call({terms}, "{words}")')]
-    lines = cnodes.source([cnodes.Function("void f(void)", body)]).splitlines()[2:-1]
+    body: list[cnodes.Statement] = [cnodes.Do(cexpr.call("call", "", *terms, String(words)))]
+    lines = cnodes.source([cnodes.Function("void", "f", (), body)]).splitlines()[2:-1]
     assert len(lines) > 2
     assert all(line.endswith(("),", ");")) for line in lines)
     assert f'"{words}"' in lines[-1]
 
 
 def test_strings_that_are_longer_than_a_line_become_several() -> None:
+    body: list[cnodes.Statement] = [cnodes.Do(cexpr.call("call", "", String("plain \1\2 " * 20)))]
     text = "plain \\001\\002 " * 20
-    printed = cnodes.source([cnodes.Function("void f(void)", [cnodes.Do(f'call("{text}")')])])
+    printed = cnodes.source([cnodes.Function("void", "f", (), body)])
     assert max(map(len, printed.splitlines())) <= 120
     assert re.sub(r'"\s+"', "", printed).count(text) == 1
 

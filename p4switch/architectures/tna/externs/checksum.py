@@ -20,6 +20,7 @@ from p4switch.architectures.v1model.externs.hash import calculation
 from p4switch.bits.checksums import INTERNET_CHECKSUM
 from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.values import EXPRS
+from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _WORD = ir.Bits(16)
 _POSITION = ir.Bits(32)
 _ONES = 0xFFFF
+_AT = cexpr.node("at")  # in C the number of bytes that the parser has consumed
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +46,7 @@ class Position(ir.ExternOperation):
     effects = ir.NOTHING
 
     def emit(self, to: Statements) -> None:
-        to.store(to.x.place(self.target), to.em.temp("uint64_t", "at + 1u"))
+        to.store(to.x.place(self.target), to.em.temp("uint64_t", _AT + 1))
 
     def run(self, machine: Machine) -> None:
         machine.assign(self.target, machine.number(machine.packet.position // 8 + 1, self.target.type))
@@ -66,9 +68,10 @@ class SubtractTaken(ir.ExternOperation):
     def emit(self, to: Statements) -> None:
         em, place = to.em, to.x.place(self.target)
         since = em.temp("uint32_t", to.x.low(self.position, 32))
-        with em.when(f"{since} && {since} - 1 < at"):
+        with em.when(cexpr.both("&&", since, since - 1 < _AT)):
             left = em.temp("uint32_t", place.low(em, 16))
-            to.store(place, em.temp("uint64_t", f"p4_csum_without({left}, front, front_len, frame, {since} - 1, at)"))
+            bytes_of = ("front", "front_len", "frame", since - 1, _AT)
+            to.store(place, em.temp("uint64_t", cexpr.call("p4_csum_without", "", left, *bytes_of)))
 
     def run(self, machine: Machine) -> None:
         since = machine.value(self.position).number

@@ -58,8 +58,8 @@ class Count(ir.ExternOperation):
     effects = frozenset({ir.Effect.STATE})
 
     def emit(self, to: Statements) -> None:
-        at, less = to.index("uint32_t", self.index), to.x.low(self.adjust, 32).bare
-        counter.emit_count(to, self.counter, at, f"p->ingress_len - (uint32_t)({less})")
+        at = to.index("uint32_t", self.index)
+        counter.emit_count(to, self.counter, at, counter.less(to.x.low(self.adjust, 32)))
 
     def run(self, machine: Machine) -> None:
         machine.pin(machine.value(self.index))

@@ -22,7 +22,7 @@ from p4switch.compiler.midend.tables import key_text
 from p4switch.compiler.midend.values import ListValue
 from p4switch.engine import cexpr
 from p4switch.engine.calc import pack_inputs
-from p4switch.engine.cexpr import C, Text
+from p4switch.engine.cexpr import C
 
 if TYPE_CHECKING:
     from p4switch.bfrt.fields import Table
@@ -121,15 +121,14 @@ class ConfigurableHashGet(ir.ExternOperation):
     effects = ir.NOTHING
 
     def emit(self, to: Statements) -> None:
-        em, place, cell = to.em, to.x.place(self.target), to.program.object(self.hash).cell("0")
-        name = em.name("hash")
-        em.declare(f"uint64_t {name}")
-        with em.when(f"P4_UNLIKELY({cell}.configured)"):
+        em, cell = to.em, to.program.object(self.hash).cells[0]
+        hash_value = em.declare("uint64_t", em.name("hash"))
+        with em.when(cexpr.call("P4_UNLIKELY", "int", cell.dot("configured"))):
             inputs = pack_inputs(to.program, em, self.calculation)
-            em.do(f"{name} = P4_CONFIGURED_HASH({cell}, {inputs}, {self.bits})")
+            em.set(hash_value, cexpr.call("P4_CONFIGURED_HASH", "uint64_t", cell, inputs, self.bits))
         with em.otherwise():
-            em.do(f"{name} = {_shifted(self, to)}")
-        to.store(place, Text(name, "uint64_t"))
+            em.set(hash_value, _shifted(self, to))
+        to.store(to.x.place(self.target), hash_value)
 
     def run(self, machine: Machine) -> None:
         """Compute the program's own hash, as nobody configures hashes in a test."""
@@ -142,7 +141,7 @@ class ConfigurableHashGet(ir.ExternOperation):
 def _shifted(operation: HashGet | ConfigurableHashGet, to: Statements) -> C:
     """Return the program's own hash, shifted."""
     hash_value = cexpr.call(to.program.calculation(operation.calculation.name), "uint64_t", "sw", "p")
-    return cexpr.binary(">>", hash_value, str(operation.shift)) if operation.shift else hash_value
+    return cexpr.shifted(">>", hash_value, operation.shift)
 
 
 def _run(operation: HashGet | ConfigurableHashGet, machine: Machine) -> None:

@@ -40,8 +40,8 @@ class ReadKeyMask(ir.ExternOperation):
     effects = ir.NOTHING
 
     def emit(self, to: Statements) -> None:
-        cell = to.program.object(self.masks).cell(str(self.cell))
-        to.store(to.x.place(self.target), cexpr.unary("~", cexpr.node(f"{cell}.ignored", "uint64_t")))
+        ignored = to.program.object(self.masks).cells[self.cell].dot("ignored", "uint64_t")
+        to.store(to.x.place(self.target), cexpr.unary("~", ignored))
 
     def run(self, machine: Machine) -> None:
         """Return a mask of ones, as nobody changes masks in a test."""

@@ -19,6 +19,7 @@ from p4switch.architectures.tna.filters import (
     declare_cells,
     declare_direct_cells,
     entry_and_input,
+    now_ns,
 )
 from p4switch.bfrt.fields import data_field, value_type
 from p4switch.engine import cexpr
@@ -53,12 +54,12 @@ class ExecuteLpf(ir.ExternOperation):
     def emit(self, to: Statements) -> None:
         array, at = to.program.object(self.filter), to.index("uint32_t", self.index)
         with to.within(at, array.size):
-            cell, place = array.cell(at), to.x.place(self.target)
+            cell, place = array.cells[at], to.x.place(self.target)
             value = to.em.temp("uint32_t", to.x.low(self.value, MOST_BITS), "value")
-            filtered = to.em.temp("uint64_t", f"P4_LPF({cell}, {value}, p->now * sw->tick_ns)", "filtered")
-            to.tell(self, array.name, at, f"&{cell}, sizeof {cell}")
-            most = (1 << min(place.width, MOST_BITS)) - 1
-            to.store(place, cexpr.chosen(cexpr.compared("<", filtered, f"{most}u"), filtered, f"{most}u", "uint64_t"))
+            filtered = to.em.temp("uint64_t", cexpr.call("P4_LPF", "uint64_t", cell, value, now_ns()), "filtered")
+            to.tell(self, array.name, at, cell)
+            most = cexpr.literal((1 << min(place.width, MOST_BITS)) - 1)
+            to.store(place, cexpr.chosen(filtered < most, filtered, most, "uint64_t"))
 
     @staticmethod
     def told(data: bytes) -> str:

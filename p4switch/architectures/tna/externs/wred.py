@@ -16,6 +16,7 @@ from p4switch.architectures.tna.filters import (
     declare_cells,
     declare_direct_cells,
     entry_and_input,
+    now_ns,
 )
 from p4switch.bfrt.fields import data_field, value_type
 from p4switch.engine import cexpr
@@ -62,11 +63,11 @@ class ExecuteWred(ir.ExternOperation):
     def emit(self, to: Statements) -> None:
         array, at = to.program.object(self.wred), to.index("uint32_t", self.index)
         with to.within(at, array.size):
-            cell = array.cell(at)
+            cell = array.cells[at]
             value = to.em.temp("uint32_t", to.x.low(self.value, MOST_BITS), "value")
-            drops = to.em.temp("int", f"P4_WRED({cell}, {value}, p->now * sw->tick_ns)", "drops")
-            to.tell(self, array.name, at, f"&{cell}, sizeof {cell}")
-            dropped, kept = (f"{each}u" for each in self.results)
+            drops = to.em.temp("int", cexpr.call("P4_WRED", "int", cell, value, now_ns()), "drops")
+            to.tell(self, array.name, at, cell)
+            dropped, kept = map(cexpr.literal, self.results)
             to.store(to.x.place(self.target), cexpr.chosen(drops, dropped, kept, "uint64_t"))
 
     @staticmethod

@@ -10,7 +10,7 @@ from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler.midend.values import EXPRS
 from p4switch.engine import cexpr
-from p4switch.engine.program import c_string
+from p4switch.engine.cexpr import String
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
@@ -26,10 +26,10 @@ class _Assertion(ir.ExternOperation, abstract=True):
     condition: ir.Expr
 
     def emit(self, to: Statements) -> None:
-        text = c_string(to.source(self.span, "an assertion of the program"))
-        with to.em.when(f"P4_UNLIKELY({cexpr.negated(to.x.bool(self.condition)).text})"):
-            to.em.do(f"p4_assert_failed(sw, {text})")
-            to.em.note(f"TRACE(P4_TRACE_LOG, P4_NO_POINT, 1, 0, {text}, sizeof {text} - 1)")
+        text = String(to.source(self.span, "an assertion of the program"))
+        with to.em.when(cexpr.call("P4_UNLIKELY", "int", cexpr.negated(to.x.bool(self.condition)))):
+            to.em.call("p4_assert_failed", "sw", text)
+            to.em.trace("LOG", "P4_NO_POINT", 1, 0, text, cexpr.size_of(text) - 1)
 
     def run(self, machine: Machine) -> None:
         condition = machine.value(self.condition)

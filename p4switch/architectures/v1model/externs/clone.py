@@ -28,8 +28,8 @@ class _Clone(ir.ExternOperation, abstract=True):
     def emit(self, to: Statements) -> None:
         session = cexpr.binary("&", to.x.low(self.session, 16), cexpr.literal((1 << _SESSION_BITS) - 1))
         asked = cexpr.binary("|", session, cexpr.literal(1 << _SESSION_BITS))
-        to.em.do(f"p->clone_session = {asked.bare}")
-        to.em.do(f"p->clone_list = {self.fields & 0xFFFF}")
+        to.em.set(cexpr.packet("clone_session"), asked)
+        to.em.set(cexpr.packet("clone_list"), self.fields & 0xFFFF)
 
     def run(self, machine: Machine) -> None:
         machine.marks.clone = machine.pin(machine.value(self.session)) & (1 << _SESSION_BITS) - 1, self.fields

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.v1model import EXTERNS
+from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
     from p4switch.compiler.midend.elaborate import ExternObject
     from p4switch.compiler.midend.lowering import Lowering
     from p4switch.compiler.p4info.build import Builder
+    from p4switch.engine.cexpr import C
     from p4switch.engine.statements import Statements
     from p4switch.fit.flow import Pipeline
     from p4switch.testgen.machine import Machine
@@ -29,7 +31,7 @@ class Count(ir.ExternOperation):
     effects = frozenset({ir.Effect.STATE})
 
     def emit(self, to: Statements) -> None:
-        emit_count(to, self.counter, to.index("uint32_t", self.index), "p->ingress_len")
+        emit_count(to, self.counter, to.index("uint32_t", self.index), cexpr.packet("ingress_len"))
 
     def run(self, machine: Machine) -> None:
         machine.pin(machine.value(self.index))
@@ -38,13 +40,17 @@ class Count(ir.ExternOperation):
         pipeline.step(self, self.primitive, kind="register", register=self.counter, access="count")
 
 
-def emit_count(to: Statements, counter: str, at: str, packet_bytes: str) -> None:
-    """Write C that counts a packet of `packet_bytes`, a C expression, in a cell."""
+def less(adjust: C) -> C:
+    """Return the packet's bytes minus a number of 32 bits, in C."""
+    return cexpr.packet("ingress_len") - cexpr.cast("uint32_t", adjust)
+
+
+def emit_count(to: Statements, counter: str, at: C, packet_bytes: C) -> None:
+    """Write C that counts a packet of `packet_bytes` in a cell."""
     number, array = to.program.counter(counter)
-    size = array.size
-    to.em.do(f"p4_count(sw, {number}, {size}, {at}, {packet_bytes})")
-    cell = f"&sw->counters[{number}][{at} < {size} ? {at} : {size}], sizeof(p4_counter)"
-    to.touch("counter", "COUNTER", array.name, at, "0", cell)
+    to.em.call("p4_count", "sw", number, array.size, at, packet_bytes)
+    cell = cexpr.switch("counters")[number][cexpr.chosen(at < array.size, at, array.size, "uint32_t")]
+    to.touch("counter", array.name, at, 0, (cell.address, cexpr.size_of_type("p4_counter")))
 
 
 @EXTERNS.register("counter")

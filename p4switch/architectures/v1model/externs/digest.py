@@ -11,6 +11,7 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler import types
 from p4switch.compiler.midend.storage import flat_fields
 from p4switch.compiler.midend.values import EXPRS
+from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
@@ -31,7 +32,7 @@ class Digest(ir.ExternOperation):
     effects = frozenset({ir.Effect.DIGEST})
 
     def emit(self, to: Statements) -> None:
-        to.em.do(f"p->digest = {self.fields & 0xFFFF}")
+        to.em.set(cexpr.packet("digest"), self.fields & 0xFFFF)
 
     def run(self, machine: Machine) -> None:
         """Do nothing: tests do not look at digests."""

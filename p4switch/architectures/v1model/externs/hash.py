@@ -37,7 +37,7 @@ class Hash(ir.ExternOperation):
         hash_value = cexpr.call(to.program.calculation(self.calculation.name), "uint64_t", "sw", "p")
         if size.constant is None:
             modulus = to.em.temp("uint64_t", low)
-            hash_value = cexpr.binary("%", hash_value, f"({modulus} ? {modulus} : 1)")
+            hash_value = cexpr.binary("%", hash_value, cexpr.chosen(modulus, modulus, 1, "uint64_t"))
         elif size.constant & (1 << 64) - 1 <= 1:
             hash_value = cexpr.literal(0)
         elif size.constant & size.constant - 1 == 0:

@@ -9,7 +9,8 @@ from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler.midend.values import EXPRS, HeaderValue, StructValue, Text, Value
-from p4switch.engine.program import c_string
+from p4switch.engine import cexpr
+from p4switch.engine.cexpr import String
 from p4switch.ir.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -35,17 +36,18 @@ class LogMsg(ir.ExternOperation):
         parts = self.text.split("{}")
         if len(parts) != len(self.values) + 1:
             raise ProgramError(f"log_msg: {len(parts) - 1} values expected, got {len(self.values)}")
-        with to.em.when("P4_UNLIKELY(HEARD(sw))"):
-            template, codes = parts[0].replace("%", "%%"), []
+        heard = cexpr.call("HEARD", "int", "sw")
+        with to.em.when(cexpr.call("P4_UNLIKELY", "int", heard)):
+            template, numbers = parts[0].replace("%", "%%"), []
             for argument, part in zip(self.values, parts[1:], strict=True):
                 value = to.x.data(argument)
                 kind = "long long" if value.low < 0 else "unsigned long long"
-                codes.append(f"({kind}){value.lowest(to.em, 64)}")
+                numbers.append(cexpr.cast(kind, value.lowest(to.em, 64)))
                 template += ("%lld" if value.low < 0 else "%llu") + part.replace("%", "%%")
-            to.em.declare("char text[512]")
-            to.em.do(f"snprintf(text, sizeof text, {', '.join([c_string(template), *codes])})")
-            to.em.do("p4_log(sw, text)")
-            to.em.note("TRACE(P4_TRACE_LOG, P4_NO_POINT, 0, 0, text, strlen(text))")
+            text = to.em.declare("char", "text", size=512)
+            to.em.call("snprintf", text, cexpr.size_of(text), String(template), *numbers)
+            to.em.call("p4_log", "sw", text)
+            to.em.trace("LOG", "P4_NO_POINT", 0, 0, text, cexpr.call("strlen", "size_t", text))
 
     def run(self, machine: Machine) -> None:
         """Do nothing: tests do not look at the log."""

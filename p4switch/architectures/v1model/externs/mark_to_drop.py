@@ -12,6 +12,7 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.architectures.v1model.metadata import EGRESS_SPEC, MCAST_GRP, STANDARD
 from p4switch.architectures.v1model.package import v1switch
 from p4switch.compiler.midend.values import StructValue
+from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
     from p4switch.bmv2.arguments import Arguments
@@ -49,11 +50,11 @@ class MarkToDrop(ir.ExternOperation):
 
     def emit(self, to: Statements) -> None:
         if self.metadata == STANDARD:
-            to.em.do("mark_to_drop(sw, p)")
+            to.em.call("mark_to_drop", "sw", "p")
             return
         egress_spec, mcast_grp = self.writes
-        to.x.place(egress_spec).store(to.em, "(uint64_t)sw->drop_port")
-        to.x.place(mcast_grp).store(to.em, "0ull")
+        to.x.place(egress_spec).store(to.em, cexpr.widened(cexpr.switch("drop_port")))
+        to.x.place(mcast_grp).store(to.em, cexpr.literal(0))
 
     def run(self, machine: Machine) -> None:
         machine.assign(EGRESS_SPEC, machine.number(DROP_PORT))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternType, Method
 from p4switch.architectures.v1model import EXTERNS
+from p4switch.engine import cexpr
 from p4switch.ir.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class ExecuteMeter(ir.ExternOperation):
         at = to.index("uint64_t", self.index)
         with to.within(at, meter.size):
             color = to.em.temp("uint64_t", to.program.metered(number, at), "color")
-            to.touch("meter", "METER", meter.name, at, f"(int64_t){color}", "NULL, 0")
+            to.touch("meter", meter.name, at, cexpr.cast("int64_t", color))
             to.store(to.x.place(self.target), color)
 
     def run(self, machine: Machine) -> None:

@@ -10,7 +10,6 @@ from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 from p4switch.architectures.v1model.externs.register import RegisterRead
 from p4switch.engine import cexpr
-from p4switch.engine.cexpr import Text
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
@@ -38,7 +37,7 @@ class Random(ir.ExternOperation):
 
     def emit(self, to: Statements) -> None:
         place = to.x.place(self.target)
-        high = Text(to.em.temp("uint64_t", to.x.low(self.high, 64), "high"), "uint64_t")
+        high = to.em.temp("uint64_t", to.x.low(self.high, 64), "high")
         low = to.x.low(self.low, 64)
         drawn = cexpr.call("p4_random", "uint64_t", "sw", low, high)
         with to.em.block() if low.value == 0 else to.em.when(cexpr.compared("<=", low, high)):

@@ -41,7 +41,7 @@ class RegisterRead(ir.ExternOperation):
         at = to.index("uint32_t", self.index)
         with to.within(at, register.size):
             cell = to.x.cell(register, at)
-            to.touch("register", "REGISTER", register.name, at, "0", cell.memory)
+            to.touch("register", register.name, at, 0, cell.memory)
             place = to.x.place(self.target)
             place.store(to.em, cell.low(to.em, place.width))
 
@@ -76,7 +76,7 @@ class RegisterWrite(ir.ExternOperation):
         with to.within(at, register.size):
             cell = to.x.cell(register, at)
             cell.store(to.em, to.x.low(self.value, register.width))
-            to.touch("register", "REGISTER", register.name, at, "1", cell.memory)
+            to.touch("register", register.name, at, 1, cell.memory)
 
     def run(self, machine: Machine) -> None:
         cell = _cell(machine, self.register, self.index)

@@ -9,6 +9,7 @@ from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
 from p4switch.architectures.v1model.package import v1switch
+from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
@@ -22,7 +23,7 @@ class _Again(ir.ExternOperation, abstract=True):
     fields: int
 
     def emit(self, to: Statements) -> None:
-        to.em.do(f"p->{self.primitive} = {self.fields & 0xFFFF}")
+        to.em.set(cexpr.packet(self.primitive), self.fields & 0xFFFF)
 
     def run(self, machine: Machine) -> None:
         machine.marks.again = self.fields

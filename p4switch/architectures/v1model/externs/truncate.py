@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from p4switch import ir
 from p4switch.architectures.extern import ExternFunction
 from p4switch.architectures.v1model import EXTERNS
+from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
     from p4switch.compiler import ast
@@ -27,7 +28,8 @@ class Truncate(ir.ExternOperation):
 
     def emit(self, to: Statements) -> None:
         limit = to.em.temp("uint32_t", to.x.low(self.length, 32))
-        to.em.do(f"p->truncate = {limit} < p->truncate ? {limit} : p->truncate")
+        so_far = cexpr.packet("truncate")
+        to.em.set(so_far, cexpr.chosen(limit < so_far, limit, so_far, "uint32_t"))
 
     def run(self, machine: Machine) -> None:
         length, marks = machine.pin(machine.value(self.length)), machine.marks
