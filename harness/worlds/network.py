@@ -23,6 +23,7 @@ from p4switch.engine import pipe_seed
 from p4switch.fabric import Fabric
 from p4switch.p4runtime.client import LocalClient
 from p4switch.p4runtime.device import Device
+from p4switch.p4runtime.ports import PortCounts, port_counts
 from p4switch.trace import Decoder
 from p4switch.traffic.settings import Trimming, dscp_classes
 
@@ -111,7 +112,9 @@ class Network:
                 seed = pipe_seed(run.seed, pipe.number)
                 engine = self.pipes[pipe.name] = self.pipelines[pipe.name].switch(switch.device_id, seed)
                 engines.append(engine)
-                client = self.clients[pipe.name] = LocalClient(_device(engine, switch.device_id))
+                client = self.clients[pipe.name] = LocalClient(
+                    _device(engine, switch.device_id, partial(self._port_counts, node))
+                )
                 setup = setups[pipe.name]
                 view = setup.view(run.topology, switch, common)
                 controller.install(client, setup.program, setup.parameters, view)
@@ -273,6 +276,9 @@ class Network:
 
     # Records
 
+    def _port_counts(self, node: int) -> dict[int, PortCounts]:
+        return port_counts(self.fabric.port_counts(node))
+
     def captured(self) -> Iterator[tuple[int, str, bytes]]:
         """Yield (time_ns, "from to", frame) of the frames on hosts' links, in order of their first bits."""
         for time_ns, link, direction, headers, _ in self.fabric.captured():
@@ -292,6 +298,6 @@ class Network:
         return Decoder(self.traced(name))
 
 
-def _device(engine: Engine, device_id: int) -> Device:
+def _device(engine: Engine, device_id: int, counts: Callable[[], Mapping[int, PortCounts]]) -> Device:
     """Return the P4Runtime target of a pipe, whose clock is not used here."""
-    return Device(lambda _: engine, device_id, clock_ns=lambda: 0)
+    return Device(lambda _: engine, device_id, clock_ns=lambda: 0, port_counts=counts)

@@ -38,11 +38,12 @@ _REFUSED: Mapping[tuple[int, int], tuple[str, str]] = {
 class Tables:
     """Tables of a pipeline's `bf-rt.json`, and fixed tables, on a device that runs the pipeline with this P4Info.
 
-    `own` are the numbers of the pipes that run the pipeline, and `every` those of all pipes of the switch.
+    `own` are the numbers of the pipes that run the pipeline, `number` that of the device's own pipe, and `every` those
+    of all pipes of the switch.
     """
 
     def __init__(
-        self, bf_rt: Json, p4info: Any, fixed: Sequence[Json], own: Sequence[int], every: Sequence[int]
+        self, bf_rt: Json, p4info: Any, fixed: Sequence[Json], own: Sequence[int], number: int, every: Sequence[int]
     ) -> None:
         self._p4info = p4info
         infos = [*bf_rt["tables"], *fixed]
@@ -58,6 +59,7 @@ class Tables:
         for info in fixed:
             if info["id"] in self._tables:
                 self._tables[info["id"]].pipes = every
+                self._tables[info["id"]].pipe = number
         for info in bf_rt["tables"]:
             if info["id"] in self._tables:
                 self._tables[info["id"]].pipes = own

@@ -59,7 +59,7 @@ class Part:
         self.device = pipe.device
         self.program = program.name
         alike = [each.number for each in program.pipes if each.compiled is pipe.compiled]
-        self.tables = Tables(pipe.compiled.bf_rt, pipe.compiled.p4info, fixed, alike, pipes)
+        self.tables = Tables(pipe.compiled.bf_rt, pipe.compiled.p4info, fixed, alike, pipe.number, pipes)
 
     def look(self, at: Callable[[State], _T]) -> _T:
         """Return a function's result while no other thread changes the pipe's state.

@@ -58,6 +58,8 @@ class Live:
         The call returns early if there are frames, digests or messages of the program.
         """
     def now_ns(self) -> int: ...
+    def port_counts(self) -> dict[int, dict[str, Any]]:
+        """Return the counts of the ports, as arguments of `p4runtime.ports.port_counts`."""
     def stats(self) -> dict[str, Any]:
         """Return counters, and in "ports" those of each port.
 

@@ -36,7 +36,7 @@ from p4switch.output_file import check_writable, write_files
 from p4switch.p4runtime.device import Device
 from p4switch.p4runtime.errors import P4RuntimeError
 from p4switch.p4runtime.messages import Message, p4info_pb2, p4runtime_pb2, parse_p4info
-from p4switch.p4runtime.ports import PortCounts
+from p4switch.p4runtime.ports import PortCounts, port_counts
 from p4switch.p4runtime.server import P4RuntimeServer
 from p4switch.trace import Decoder, Event, decode_pipes
 
@@ -45,7 +45,6 @@ _POLL_S = 0.01  # interval of polls for digests and idle time-outs, if there may
 _IDLE_S = 1.0
 _LAST_FRAMES_S = 0.25  # time for which an ending switch still reads the frames of others
 _RING_SLOTS = 512  # arrived frames that wait for the switch, per port
-_FCS_BYTES = 4
 _PORT = "port"  # state of a chip's ports in a packet path
 
 
@@ -171,13 +170,7 @@ class SwitchProcess:
         return device
 
     def _port_counts(self) -> dict[int, PortCounts]:
-        return {
-            row["port"]: PortCounts(
-                row["rx_packets"], row["rx_bytes"] + _FCS_BYTES * row["rx_packets"], row["pfc_received"],
-                row["tx_packets"], row["tx_bytes"] + _FCS_BYTES * row["tx_packets"], row["pfc_sent"],
-            )
-            for row in self.live.stats()["ports"]
-        }  # fmt: skip
+        return port_counts(self.live.port_counts())
 
     def set_pipes(self, count: int, looped: Collection[int] = ()) -> None:
         """Give the switch `count` pipes; packets that leave a port of the pipes in `looped` come back to this port.

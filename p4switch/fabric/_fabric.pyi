@@ -9,7 +9,7 @@ Columns (`dict[str, bytes]`) are int64 arrays in native order: `{k: np.frombuffe
 """
 from collections.abc import Callable, Sequence
 from mmap import mmap
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from p4switch.engine._engine import RawEvent, Switch
 
@@ -329,6 +329,11 @@ class Fabric:
         """
     def buffer_stats(self) -> dict[str, bytes]:
         """Return one row for each switch: node, depth_bytes, max_bytes."""
+    def port_counts(self, node: int) -> dict[int, dict[str, Any]]:
+        """Return the counts of a switch's ports, as arguments of `p4runtime.ports.port_counts`.
+
+        In a network of several workers these are the counts of this one.
+        """
     def flow(self, src_ip: int, dst_ip: int, qp: int) -> int:
         """Return the tag of a flow: IPv4 addresses and BTH destination queue pair (0 for flows that are not RoCEv2).
 

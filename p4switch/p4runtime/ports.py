@@ -1,16 +1,29 @@
 """Ports as a controller names them, and which of them are down."""
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from p4switch.p4runtime.bytestring import canonical, parse
 from p4switch.p4runtime.errors import invalid
 
 
 @dataclass(frozen=True, slots=True)
+class QueueCounts:
+    """Packets for which a queue had no room, and cells of the waiting ones: now, and at most so far."""
+
+    dropped_packets: int = 0
+    waiting_cells: int = 0
+    most_cells: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class PortCounts:
-    """Counts of a port; PFC frames are among the frames. Octets include the frame check sequence."""
+    """Counts of a port; PFC frames are among the frames. Octets include the frame check sequence.
+
+    `waiting` is for all queues of the port together, and `queues` for the first ones.
+    """
 
     frames_received: int = 0
     octets_received: int = 0
@@ -18,6 +31,20 @@ class PortCounts:
     frames_sent: int = 0
     octets_sent: int = 0
     pfc_sent: int = 0
+    waiting: QueueCounts = QueueCounts()
+    queues: tuple[QueueCounts, ...] = ()
+
+
+def port_counts(rows: Mapping[int, Mapping[str, Any]]) -> dict[int, PortCounts]:
+    """Return the counts of ports from what the data plane says of each."""
+    return {
+        port: PortCounts(**{**row, "waiting": QueueCounts(*row["waiting"]), "queues": _queues(row["queues"])})
+        for port, row in rows.items()
+    }
+
+
+def _queues(rows: Iterable[tuple[int, int, int]]) -> tuple[QueueCounts, ...]:
+    return tuple(QueueCounts(*row) for row in rows)
 
 
 class Ports:

@@ -11,7 +11,7 @@ _MIRROR = 0xFF040001
 _PRE = 0xFF020001
 _PORT, _PORT_STATISTICS = 0xFF010001, 0xFF010002
 _PKTGEN = 0xFF030001
-_TM_PORT, _TM_SCHEDULING = 0xFF050010, 0xFF050025
+_TM_PORT, _TM_SCHEDULING, _TM_PORT_COUNTS, _TM_QUEUE_COUNTS = 0xFF050010, 0xFF050025, 0xFF050042, 0xFF050043
 _PORTS = 288
 _MTU_BYTES = 10240
 
@@ -29,7 +29,10 @@ def fixed_tables(chip: str, sessions: int, groups: PortGroups) -> list[Json]:
     ):
         table.singleton(data_field(number, name, t), read_only=True)
     table.singleton(data_field(16, "selector_member_order", value_type("bool", False)))
-    tables = (table, _ports(), _statistics(), _mirror(sessions), *_replication(), *_generator(chip), *_traffic_manager(chip, groups))
+    tables = (
+        table, _ports(), _statistics(), _mirror(sessions), *_replication(), *_generator(chip),
+        *_traffic_manager(chip, groups),
+    )  # fmt: skip
     return [each.as_json() for each in tables]
 
 
@@ -182,7 +185,7 @@ def _generator(chip: str) -> list[Table]:
 
 
 def _traffic_manager(chip: str, groups: PortGroups) -> list[Table]:
-    """Return the tables of the traffic manager's queues: which queues a port has, and the order of their service."""
+    """Return the tables of the traffic manager: the queues of each port, the order of their service, and counts."""
     number, byte, flag = (value_type(kind) for kind in ("uint32", "uint8", "bool"))
     ports = Table(f"{chip}.tm.port.cfg", _TM_PORT, "TmPortCfg", _PORTS, [])
     ports.key(1, "dev_port", number)
@@ -204,4 +207,11 @@ def _traffic_manager(chip: str, groups: PortGroups) -> list[Table]:
         start=1,
     ):  # fmt: skip
         queues.singleton(data_field(ident, name, t))
-    return [ports, queues]
+    of_port = Table(f"{chip}.tm.counter.eg_port", _TM_PORT_COUNTS, "TmCounterEgPort", _PORTS, [])
+    of_port.key(1, "dev_port", number)
+    of_queue = Table(f"{chip}.tm.counter.queue", _TM_QUEUE_COUNTS, "TmCounterQueue", size, [])
+    of_queue.keys = queues.keys
+    for each in of_port, of_queue:
+        for ident, name in enumerate(("drop_count_packets", "usage_cells", "watermark_cells"), start=1):
+            each.singleton(data_field(ident, name, value_type("uint64")), read_only=True)
+    return [ports, queues, of_port, of_queue]

@@ -62,6 +62,8 @@ class Table(ABC):
         """Table whose scope of entries applies to this one, as that of a match table does to its action profile."""
         self.pipes: Sequence[int] = (0,)
         """Numbers of the pipes that have the table; each has entries of its own, or the same."""
+        self.pipe = 0
+        """Number of the pipe whose entries these are, of a fixed table."""
         self._info = info
         self._ids = ids
         self._handles: dict[bytes, int] = {}

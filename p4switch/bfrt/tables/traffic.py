@@ -1,18 +1,20 @@
-"""The traffic manager: the queues of each port, and the order in which a port serves them."""
+"""The traffic manager: the queues of each port, the order in which a port serves them, and counts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from p4switch.architectures.architecture import ARCHITECTURES
 from p4switch.architectures.front_panel import PIPE_PORT_BITS, PortGroups
+from p4switch.bfrt.attributes import ALL_PIPES
 from p4switch.bfrt.keys import number, width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
 from p4switch.bfrt.tables.base import TABLE_KINDS
 from p4switch.bfrt.tables.data import encode
 from p4switch.bfrt.tables.fixed import MAX_PORT, FixedTable, PathTable
 from p4switch.p4runtime.errors import invalid, unimplemented
+from p4switch.p4runtime.ports import PortCounts, QueueCounts
 
 if TYPE_CHECKING:
     from p4switch.p4runtime.device import State
@@ -27,55 +29,36 @@ def _groups(state: State) -> PortGroups:
     return groups
 
 
-@TABLE_KINDS.register("TmPortCfg")
-class PortQueuesTable(FixedTable):
-    """Group of each port, and the group's numbers of the port's queues. Clients only read it."""
+class _ReadOnly(FixedTable):
+    """Base of tables that clients only read."""
 
     takes = frozenset()
 
-    def _indices(self, state: State) -> list[int]:
-        groups = _groups(state)
-        return [port for port in range(MAX_PORT + 1) if port % (1 << PIPE_PORT_BITS) < groups.count * groups.ports]
-
-    def _found(self, index: int, state: State) -> Message:
-        groups = _groups(state)
-        group, place = divmod(index % (1 << PIPE_PORT_BITS), groups.ports)
-        first = place * groups.queues
-        values = {"pg_id": group, "pg_port_nr": place, "port_queues_count": groups.queues}
-        entry = self._entry(index)
-        for ident, info in self._data.items():
-            if info["repeated"]:
-                entry.data.fields.add(field_id=ident).int_arr_val.val.extend(range(first, first + groups.queues))
-            else:
-                self._put(entry.data, ident, values[info["name"]])
-        return entry
-
     def write_entry(self, kind: int, entry: Message, state: State) -> NoReturn:
-        """Refuse to change the queues of a port."""
-        unimplemented(f"{self.name}: the queues of a port cannot be changed")
+        """Refuse to write."""
+        unimplemented(f"{self.name}: the table can only be read")
 
     def _remove(self, index: int, state: State) -> NoReturn:
-        unimplemented(f"{self.name}: the queues of a port cannot be changed")
+        unimplemented(f"{self.name}: the table can only be read")
+
+    def clear(self, state: State) -> NoReturn:
+        """Refuse to write."""
+        unimplemented(f"{self.name}: the table can only be read")
 
 
-@TABLE_KINDS.register("TmQueueSchedCfg")
-class SchedulingTable(PathTable):
-    """Scheduling of the queues of a pipe, all of which always exist. The key is a group and a queue of the group."""
+class _Queues(FixedTable):
+    """Base of tables of the queues of a pipe, all of which always exist.
 
-    state = "$schedule"
-    takes = frozenset({bfruntime_pb2.Update.MODIFY, bfruntime_pb2.Update.INSERT_OR_MODIFY})
-    _HIGHEST = 7
-    _MOST_WEIGHT = 1023
-    _ONLY: ClassVar[Mapping[str, tuple[int, str]]] = {
-        "min_priority": (0, "LOW, as no queue has a guaranteed rate"),
-        "min_rate_enable": (0, "False, as queues are not shaped"),
-        "max_rate_enable": (0, "False, as queues are not shaped"),
-        "advanced_flow_control": (1, "XOFF, as there is no credit mode"),
-    }
-    """Number of the only value of a field that is supported, and its name with a reason."""
+    The key is a group and a queue of the group; an index has both.
+    """
+
+    def check_read(self, entry: Message, pipe: int) -> None:
+        """Refuse to read the entries of all pipes, as each pipe has other queues."""
+        super().check_read(entry, pipe)
+        if pipe == ALL_PIPES and len(self.pipes) > 1:
+            invalid(f"{self.name}: expected a pipe, as each has queues of its own")
 
     def _index(self, entry: Message) -> int:
-        """Return group and queue as one number."""
         given = {field.field_id: field for field in entry.key.fields}
         if len(entry.key.fields) != len(given) or given.keys() != {info["id"] for info in self._info["key"]}:
             invalid(f"{self.name}: expected pg_id and pg_queue as the key, and nothing else")
@@ -98,13 +81,55 @@ class SchedulingTable(PathTable):
         return [group << _KEY_BITS | queue for group in range(groups.count) for queue in range(groups.group_queues)]
 
     def _place(self, index: int, state: State) -> tuple[int, int]:
-        """Return the port and its queue. Raises P4RuntimeError (INVALID_ARGUMENT) if the pipe does not have it."""
+        """Return the port of the pipe and its queue.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT) if the pipe does not have them.
+        """
         groups, (group, queue) = _groups(state), divmod(index, 1 << _KEY_BITS)
         for name, value, count in (("pg_id", group, groups.count), ("pg_queue", queue, groups.group_queues)):
             if value >= count:
                 invalid(f"{self.name}: {name} {value}; expected less than {count}")
         place, own = divmod(queue, groups.queues)
         return group * groups.ports + place, own
+
+
+@TABLE_KINDS.register("TmPortCfg")
+class PortQueuesTable(_ReadOnly):
+    """Group of each port, and the group's numbers of the port's queues."""
+
+    def _indices(self, state: State) -> list[int]:
+        groups = _groups(state)
+        return [port for port in range(MAX_PORT + 1) if port % (1 << PIPE_PORT_BITS) < groups.count * groups.ports]
+
+    def _found(self, index: int, state: State) -> Message:
+        groups = _groups(state)
+        group, place = divmod(index % (1 << PIPE_PORT_BITS), groups.ports)
+        first = place * groups.queues
+        values = {"pg_id": group, "pg_port_nr": place, "port_queues_count": groups.queues}
+        entry = self._entry(index)
+        for ident, info in self._data.items():
+            if info["repeated"]:
+                entry.data.fields.add(field_id=ident).int_arr_val.val.extend(range(first, first + groups.queues))
+            else:
+                self._put(entry.data, ident, values[info["name"]])
+        return entry
+
+
+@TABLE_KINDS.register("TmQueueSchedCfg")
+class SchedulingTable(_Queues, PathTable):
+    """Scheduling of the queues."""
+
+    state = "$schedule"
+    takes = frozenset({bfruntime_pb2.Update.MODIFY, bfruntime_pb2.Update.INSERT_OR_MODIFY})
+    _HIGHEST = 7
+    _MOST_WEIGHT = 1023
+    _ONLY: ClassVar[Mapping[str, tuple[int, str]]] = {
+        "min_priority": (0, "LOW, as no queue has a guaranteed rate"),
+        "min_rate_enable": (0, "False, as queues are not shaped"),
+        "max_rate_enable": (0, "False, as queues are not shaped"),
+        "advanced_flow_control": (1, "XOFF, as there is no credit mode"),
+    }
+    """Number of the only value of a field that is supported, and its name with a reason."""
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
         """Set the given fields of a queue."""
@@ -147,11 +172,54 @@ class SchedulingTable(PathTable):
 
     def _found(self, index: int, state: State) -> Message:
         entry, scheduling = self._entry(index), self._scheduling(*self._place(index, state), state)
-        for ident, info in self._data.items():
+        for info in self._data.values():
             value = scheduling[info["name"]]
             encode(entry.data, info, value + 1 if info["name"].endswith("_priority") else value)
         return entry
 
+
+class _Counts(_ReadOnly):
+    """Base of tables of what queues have lost and hold."""
+
+    def _told_counts(self, index: int, counts: QueueCounts) -> Message:
+        entry = self._entry(index)
+        values = counts.dropped_packets, counts.waiting_cells, counts.most_cells
+        for ident, value in zip(self._data, values, strict=True):
+            self._put(entry.data, ident, value)
+        return entry
+
+
+@TABLE_KINDS.register("TmCounterEgPort")
+class PortCountsTable(_Counts):
+    """Counts of all queues of a port together, of each port that the switch has."""
+
+    def _indices(self, state: State) -> list[int]:
+        return sorted(state.ports.counts())
+
+    def _found(self, index: int, state: State) -> Message:
+        return self._told_counts(index, state.ports.counts()[index].waiting)
+
+    def _all_found(self, indices: Sequence[int], state: State) -> list[Message]:
+        """Return entries with the counts of one moment."""
+        counts = state.ports.counts()
+        return [self._told_counts(index, counts[index].waiting) for index in indices]
+
+
+@TABLE_KINDS.register("TmCounterQueue")
+class QueueCountsTable(_Counts, _Queues):
+    """Counts of each queue; those of ports that the switch does not have are 0."""
+
+    def _found(self, index: int, state: State) -> Message:
+        return self._all_found([index], state)[0]
+
+    def _all_found(self, indices: Sequence[int], state: State) -> list[Message]:
+        """Return entries with the counts of one moment."""
+        counts, found = state.ports.counts(), []
+        for index in indices:
+            port, queue = self._place(index, state)
+            of_port = counts.get(self.pipe << PIPE_PORT_BITS | port, PortCounts())
+            found.append(self._told_counts(index, of_port.queues[queue] if of_port.queues else QueueCounts()))
+        return found
 
 
 def _part(whole: int, width: int, place: int) -> int:

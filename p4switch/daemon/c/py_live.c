@@ -2,6 +2,7 @@
 #include "python.h"
 
 #include "live.h"
+#include "py_counts.h"
 #include "py_settings.h"
 
 #include <errno.h>
@@ -509,6 +510,23 @@ static void live_dealloc(live_object *self)
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
+static PyObject *live_port_counts(live_object *self, PyObject *unused)
+{
+    (void)unused;
+    const live *l = self->l;
+    PyObject *dict = PyDict_New();
+    take_lock(self);
+    for (uint32_t i = 0; i < l->count && dict; i++) {
+        const live_port *port = l->ports[l->numbers[i]];
+        const frame_counts frames = {port->rx_packets, port->rx_bytes, port->pfc_received,
+                                     port->tx_packets, port->tx_bytes, port->pfc_sent};
+        if (counts_put(dict, &port->tm, &frames) < 0)
+            Py_CLEAR(dict);
+    }
+    live_unlock(self->l);
+    return dict;
+}
+
 static PyMethodDef methods[] = {
     {"add_port", (PyCFunction)live_add, METH_VARARGS, NULL},
     {"set_port", (PyCFunction)live_set_port, METH_VARARGS, NULL},
@@ -524,6 +542,7 @@ static PyMethodDef methods[] = {
     {"stop", (PyCFunction)live_stop, METH_NOARGS, NULL},
     {"take", (PyCFunction)live_take, METH_VARARGS, NULL},
     {"now_ns", (PyCFunction)live_now, METH_NOARGS, NULL},
+    {"port_counts", (PyCFunction)live_port_counts, METH_NOARGS, NULL},
     {"stats", (PyCFunction)live_stats, METH_NOARGS, NULL},
     {"__enter__", (PyCFunction)live_enter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)live_exit, METH_VARARGS, NULL},

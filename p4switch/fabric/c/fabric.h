@@ -58,6 +58,7 @@ FABRIC_METHOD(queue_stats);
 FABRIC_METHOD(pfc_stats);
 FABRIC_METHOD(link_counters);
 FABRIC_METHOD(buffer_stats);
+FABRIC_METHOD(port_counts);
 FABRIC_METHOD(flow);
 FABRIC_METHOD(flow_stats);
 FABRIC_METHOD(conservation);

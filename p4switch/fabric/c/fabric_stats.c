@@ -1,6 +1,9 @@
 /* The Python type Fabric: counters as columns. */
 #include "fabric.h"
 
+#include "pfc.h"
+#include "py_counts.h"
+
 #include <string.h>
 
 #define MAX_COLUMNS 32
@@ -262,6 +265,30 @@ PyObject *fabric_buffer_stats(fabric *self, PyObject *args, PyObject *kwargs)
         if (at->sw)
             buffer_row(&t, at);
     return table_dict(&t);
+}
+
+PyObject *fabric_port_counts(fabric *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"node", NULL};
+    long index;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "l:port_counts", names, &index))
+        return NULL;
+    node *at = fabric_switch(self, index);
+    PyObject *dict = at ? PyDict_New() : NULL;
+    if (!dict)
+        return NULL;
+    net_sync(self->net);
+    EACH_PORT(at, port) {
+        frame_counts frames = {.pfc_received = port->pfc_received, .pfc_sent = port->pfc_sent};
+        net_received(port, &frames.received, &frames.received_bytes);
+        frames.received += port->pfc_received;
+        frames.received_bytes += PFC_BYTES * port->pfc_received;
+        frames.sent = port->tm.sent_packets + port->pfc_sent;
+        frames.sent_bytes = port->tm.sent_bytes + PFC_BYTES * port->pfc_sent;
+        if (dict && counts_put(dict, &port->tm, &frames) < 0)
+            Py_CLEAR(dict);
+    }
+    return dict;
 }
 
 PyObject *fabric_flow(fabric *self, PyObject *args, PyObject *kwargs)

@@ -72,6 +72,7 @@ typedef struct net_port {
     uint64_t least_ns;
     uint64_t expire_ns; /* time of the pending EV_PFC_EXPIRE, or TIME_NEVER */
     uint64_t marked; /* packets that left with ECN CE and arrived without */
+    uint64_t pfc_sent, pfc_received; /* frames of a switch's port */
     uint64_t drops[P4_DROP_REASONS], drop_bytes;
     uint8_t deadlocks, storms; /* priorities for which this pause was already reported */
 } __attribute__((aligned(64))) net_port;

@@ -15,6 +15,7 @@ void net_send_pfc(net *n, net_port *port, bool contiguous)
     frame->tag = 0;
     net_send(n, port, frame, contiguous, true);
     n->ledger.pfc_sent++;
+    port->pfc_sent++;
     uint64_t refresh_ns = pfc_sent(&port->tm, n->now, port->peer->tm.link.rate->rate_bps);
     if (refresh_ns != PFC_NEVER)
         net_push(n, port, refresh_ns, EV_PFC_REFRESH, NULL);
@@ -31,6 +32,7 @@ void net_pfc_arrive(net *n, net_port *port, p4_frame *frame)
 {
     uint64_t reaction = port->tm.pfc ? port->tm.pfc->reaction_ns : 0;
     n->ledger.pfc_received++;
+    port->pfc_received++;
     if (reaction)
         net_push(n, port, n->now + reaction, EV_PFC_APPLY, frame);
     else

@@ -71,10 +71,9 @@ static tm_lanes *lanes_of(tm_port *out)
         return out->lanes;
     tm_lanes *l = must_have(calloc(1, sizeof *l));
     tm_queue *q = &out->queues[LANED];
-    if (q->packets) {
-        l->of[LANED] = (struct tm_lane){q->fifo, q->bytes, q->packets};
+    l->of[LANED] = (struct tm_lane){q->fifo, q->bytes, q->max_bytes, q->dropped_packets, q->packets, q->max_packets};
+    if (q->packets)
         l->nonempty[0] = LANE_BIT(LANED);
-    }
     q->fifo = (tm_fifo){0};
     return out->lanes = l;
 }
@@ -97,6 +96,10 @@ static void lane_put(tm_lanes *l, uint32_t queue, p4_packet *p)
     fifo_put(&lane->fifo, p);
     lane->bytes += p->len;
     lane->packets++;
+    if (lane->bytes > lane->max_bytes)
+        lane->max_bytes = lane->bytes;
+    if (lane->packets > lane->max_packets)
+        lane->max_packets = lane->packets;
     l->nonempty[queue / 64] |= LANE_BIT(queue);
 }
 
@@ -446,6 +449,8 @@ static p4_packet *dropped(tm_port *out, p4_packet *p)
     tm_queue *q = &out->queues[tm_priority(p)];
     q->dropped_packets++;
     q->dropped_bytes += p->len;
+    if (out->lanes && q == &out->queues[LANED])
+        out->lanes->of[queue_number(out, p)].dropped_packets++;
     p->next = NULL;
     return p;
 }
@@ -658,6 +663,28 @@ p4_packet *tm_flush(tm_port *out, uint64_t now)
     else if (out->nonempty)
         p = take(out, first_queue(out, (uint32_t)__builtin_ctz(out->nonempty)), now);
     return p;
+}
+
+tm_counts tm_count_port(const tm_port *port)
+{
+    const tm_switch *t = port->tm;
+    tm_counts counts = {0, tm_cells(t, port->bytes, port->packets), tm_cells(t, port->max_bytes, port->max_packets)};
+    for (int i = 0; i < TM_PRIORITIES; i++)
+        counts.dropped_packets += port->queues[i].dropped_packets;
+    return counts;
+}
+
+tm_counts tm_count_queue(const tm_port *port, uint32_t queue)
+{
+    const tm_switch *t = port->tm;
+    if (queue >= LANED && port->lanes) {
+        const struct tm_lane *l = &port->lanes->of[queue];
+        return (tm_counts){l->dropped_packets, tm_cells(t, l->bytes, l->packets), tm_cells(t, l->max_bytes, l->max_packets)};
+    }
+    if (queue > LANED) /* such a queue has not been used */
+        return (tm_counts){0};
+    const tm_queue *q = &port->queues[queue];
+    return (tm_counts){q->dropped_packets, tm_cells(t, q->bytes, q->packets), tm_cells(t, q->max_bytes, q->max_packets)};
 }
 
 void tm_port_init(tm_port *port, tm_switch *t, uint32_t number)

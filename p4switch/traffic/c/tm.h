@@ -51,7 +51,11 @@ typedef struct tm_rounds {
  * one with the highest number is served. Limits and thresholds apply to the priority. */
 typedef struct tm_lanes {
     uint64_t nonempty[TM_QUEUES / 64], stopped[TM_QUEUES / 64]; /* masks of queues */
-    struct tm_lane { tm_fifo fifo; uint64_t bytes; uint32_t packets; } of[TM_QUEUES];
+    struct tm_lane {
+        tm_fifo fifo;
+        uint64_t bytes, max_bytes, dropped_packets;
+        uint32_t packets, max_packets;
+    } of[TM_QUEUES];
 } tm_lanes;
 
 /* The order in which a port serves its queues, where the control plane has set one: priorities, and deficit weighted
@@ -258,6 +262,14 @@ void tm_stop_queue(tm_port *port, uint32_t queue, bool stopped);
 /* Sets the schedule of a port, or NULL for none, and returns whether the port was woken. Priorities are below
  * TM_PRIORITIES. If the highest priority cannot have several queues, its queue has the schedule of TM_PRIORITIES - 1. */
 bool tm_set_schedule(tm_port *port, const p4_schedule *schedule);
+
+/* Packets for which there was no room, and cells of the waiting ones. */
+typedef struct tm_counts {
+    uint64_t dropped_packets, waiting_cells, most_cells;
+} tm_counts;
+
+tm_counts tm_count_port(const tm_port *port);
+tm_counts tm_count_queue(const tm_port *port, uint32_t queue);
 
 void tm_port_init(tm_port *port, tm_switch *t, uint32_t number);
 int tm_add_port(tm_switch *t, tm_port *port);  /* -1: no memory */

@@ -10,6 +10,7 @@ import pytest
 
 from p4switch.architectures.t2na import T2NA
 from p4switch.p4runtime.messages import code_pb2
+from p4switch.p4runtime.ports import PortCounts, QueueCounts
 from tests.p4switch.architectures.tofino import compiled
 from tests.p4switch.bfrt.conftest import Bench
 from tests.p4switch.bfrt.test_server import refused
@@ -92,6 +93,22 @@ def test_what_a_queue_does_not_have_is_refused(
     assert found == code
     assert told in message
     assert not any(cell(bench, 0).values())
+
+
+def test_what_queues_have_lost_and_hold_is_told(bench: Bench) -> None:
+    """The fifth queue of port 6, which is in group 1."""
+    queues = (*[QueueCounts()] * 4, QueueCounts(2, 3, 9))
+    bench.counts = {6: PortCounts(waiting=QueueCounts(7, 8, 9), queues=queues)}
+
+    def found(name: str, **key: int) -> list[tuple[int, ...]]:
+        entries = bench.client.read(bench.client.entry(f"tf1.tm.counter.{name}", key))
+        return [(each["drop_count_packets"], each["usage_cells"], each["watermark_cells"]) for each in entries]
+
+    assert found("eg_port", dev_port=6) == found("eg_port") == [(7, 8, 9)]
+    assert found("queue", pg_id=1, pg_queue=20) == [(2, 3, 9)]
+    assert found("queue", pg_id=0, pg_queue=4) == [(0, 0, 0)]
+    entry = bench.client.entry("tf1.tm.counter.queue", {"pg_id": 1, "pg_queue": 20}, drop_count_packets=0)
+    assert refused(bench.client.write, "MODIFY", entry)[0][0] == code_pb2.UNIMPLEMENTED
 
 
 def test_group_and_queue_are_both_needed(bench: Bench) -> None:

@@ -13,6 +13,7 @@ from p4switch.architectures.tna.state import ScheduleState
 from p4switch.compiler import compile_program
 from p4switch.engine import Switch, build, build_traced, objects
 from p4switch.fabric import Fabric
+from p4switch.p4runtime.ports import QueueCounts, port_counts
 from p4switch.trace import Decoder, Trace
 from p4switch.trace import events as ev
 from tests.p4switch.architectures import tofino
@@ -160,6 +161,22 @@ def test_a_queue_that_is_disabled_waits_until_it_is_enabled(
     schedule(tmp_path)
     assert made.run() == "idle"
     assert marks(sink)[-1] == queue
+
+
+def test_each_queue_has_counts_of_its_own(tmp_path: Path) -> None:
+    """The first packet finds the port idle, and a queue holds one packet of two cells."""
+    sent = [(0, packet(q)) for q in (0, 3, 3, 7, 7, 20, 20)]
+    made, _ = network(tmp_path, sent, queue_bytes=400)
+    node = 2
+    assert made.run(until_ns=1_000) == "until"
+    ports = port_counts(made.port_counts(node))
+    assert (ports[8].frames_received, ports[8].octets_received) == (7, 7 * 164)
+    assert (ports[16].frames_sent, ports[16].waiting.dropped_packets) == (1, 2)
+    assert [ports[16].queues[queue] for queue in (3, 7)] == [QueueCounts(0, 4, 4), QueueCounts(0, 4, 4)]
+    assert made.run() == "idle"
+    ports = port_counts(made.port_counts(node))
+    assert (ports[16].frames_sent, ports[16].octets_sent) == (5, 5 * 164)
+    assert ports[16].waiting == QueueCounts(2, 0, 8)
 
 
 def test_what_no_queue_is_released_for_stays(tmp_path: Path) -> None:
