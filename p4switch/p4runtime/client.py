@@ -49,25 +49,25 @@ class LocalClient:
     """A device in this process."""
 
     def __init__(self, device: Device) -> None:
-        self._device = device
+        self.device = device
         self.device_id = device.device_id
 
     def set_pipeline(self, p4info: Message, device_config: bytes) -> None:
         """Verify and commit a pipeline."""
-        self._device.set_forwarding_pipeline_config(_pipeline_request(self.device_id, p4info, device_config))
+        self.device.set_forwarding_pipeline_config(_pipeline_request(self.device_id, p4info, device_config))
 
     def write(self, updates: Sequence[Message]) -> None:
         """Write one batch of Update messages."""
-        self._device.write(p4runtime_pb2.WriteRequest(device_id=self.device_id, updates=updates))
+        self.device.write(p4runtime_pb2.WriteRequest(device_id=self.device_id, updates=updates))
 
     def read(self, entities: Sequence[Message]) -> Iterator[Message]:
         """Yield the entities that the queries select."""
-        for response in self._device.read(p4runtime_pb2.ReadRequest(device_id=self.device_id, entities=entities)):
+        for response in self.device.read(p4runtime_pb2.ReadRequest(device_id=self.device_id, entities=entities)):
             yield from response.entities
 
     def set_port_up(self, port: int, up: bool) -> None:
         """Tell the device that the link of a port has gone up or down."""
-        self._device.set_port_up(port, up)
+        self.device.set_port_up(port, up)
 
     def close(self) -> None:
         """Close the client, which holds nothing."""
