@@ -36,6 +36,7 @@ client.call("Write", pb.WriteRequest, pb.WriteResponse)(request)
 
 
 def planned(folder: Path, script: str) -> Run:
+    folder.mkdir(exist_ok=True)
     (folder / "step.p4").write_text((EXAMPLE / "step.p4").read_text())
     (folder / "entries.py").write_text(CLIENT + script)
     given = {
@@ -68,9 +69,9 @@ def read(world: VirtualWorld, table: str) -> dict[int, dict[str, int]]:
 
 def test_a_script_disables_a_queue(tmp_path: Path) -> None:
     """Of three flows, that to the host at port 1 does not arrive."""
-    done = VirtualWorld(planned(tmp_path, ROUTES)).run()
+    done = VirtualWorld(planned(tmp_path / "all", ROUTES)).run()
     assert done.ended == "done"
-    stopped = VirtualWorld(planned(tmp_path, ROUTES + DISABLED)).run()
+    stopped = VirtualWorld(planned(tmp_path / "without", ROUTES + DISABLED)).run()
     missing = [flow.flow.destination for flow in stopped.flows if flow.delivered_ns < 0]
     assert (len(stopped.flows), missing) == (3, [0])
 
