@@ -6,7 +6,6 @@ and from `summary.json`, which are the same for the same scenario and seed.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import platform
 import shlex
@@ -18,20 +17,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from harness.plan.inputs import ROOT
 from p4switch import native
 from p4switch.errors import UserError
 
-_ROOT = Path(__file__).parents[2]
-_PACKAGES = ("control_plane", "harness", "host_agents", "p4src", "p4switch", "topologies", "wireformats")
-_SOURCES = {".py", ".c", ".h", ".p4", ".toml", ".txt"}
 _GIT_TIMEOUT_S = 20
 
 
 def of_run(inputs: Mapping[str, Any], how: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Return the provenance of one run: its inputs (`harness.measure.inputs`), and where and when it was made."""
+    """Return the provenance of one run: its inputs (`harness.plan.inputs`), and where and when it was made."""
     return {
         "version": importlib.metadata.version("p4cc"),
-        "commit": commit(_ROOT),
+        "commit": commit(ROOT),
         **inputs,
         "how": dict(how),
         "seed": seed,
@@ -43,11 +40,6 @@ def of_run(inputs: Mapping[str, Any], how: Mapping[str, Any], seed: int) -> dict
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "compiler": _compiler(),
     }
-
-
-def digest(content: bytes) -> str:
-    """Return the SHA-256 of a content."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def command_line(*more: str) -> str:
@@ -74,30 +66,6 @@ def _git(folder: Path, *arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return finished.stdout.strip()
-
-
-@cache
-def sources_digest() -> str:
-    """Return the SHA-256 over the names and contents of all sources of p4cc."""
-    total = hashlib.sha256()
-    for package in _PACKAGES:
-        for path in sorted((_ROOT / package).rglob("*")):
-            if path.suffix in _SOURCES and path.is_file():
-                total.update(f"{path.relative_to(_ROOT)}\0{file_digest(path)}\0".encode())
-    return total.hexdigest()
-
-
-def is_ours(path: Path) -> bool:
-    """Return whether a path is one of the sources of p4cc."""
-    return any(path.is_relative_to(_ROOT / package) for package in _PACKAGES)
-
-
-def file_digest(path: Path) -> str | None:
-    """Return the SHA-256 of a file; None if it cannot be read."""
-    try:
-        return digest(path.read_bytes())
-    except OSError:
-        return None
 
 
 @cache

@@ -35,13 +35,13 @@ import topologies
 from harness.columns.tables import EVERYWHERE, TABLES
 from harness.measure import folder_values, provenance
 from harness.measure.folder_values import TABLE
-from harness.measure.inputs import inputs, resolved_text
 from harness.measure.metrics import flows_table, jain_table, messages_table
 from harness.measure.recording import Recording
 from harness.measure.summary import performance as performance_of
 from harness.measure.summary import summarize
 from harness.plan import scenario
 from harness.plan.how import How
+from harness.plan.inputs import inputs, resolved_text
 from harness.plan.probes import Probe, parse
 from harness.plan.run import LinkChange, Run, link_changes, named
 from p4switch import extensions
@@ -121,11 +121,11 @@ def _shown(value: object) -> object:
 
 
 def write(folder: Path, contents: Mapping[str, bytes]) -> Result:
-    """Write the files of a run into its folder.
+    """Write the files of a run into its folder, which may have what its world has written there.
 
     The run may have been made on another machine; the command is that of this process.
     """
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     origin = {"command": "", **json.loads(contents[_PROVENANCE])}
     origin["command"] = provenance.command_line()
     for name, content in {**contents, _PROVENANCE: _json(origin)}.items():

@@ -15,12 +15,12 @@ import psutil
 from rich.console import Console
 
 from harness.errors import CheckError
-from harness.measure.inputs import program_files
 from harness.measure.output_folder import for_user, new_folder
 from harness.measure.recording import Progress
 from harness.measure.results import Result
 from harness.measure.summary import left_behind, not_kept_up, unfinished
 from harness.plan.how import Tracing
+from harness.plan.inputs import program_files
 from harness.plan.run import Run
 from harness.worlds.parallel import workers_of
 from harness.worlds.ranks import Ranks

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy
 
-from harness.measure.inputs import inputs
 from harness.plan.how import How
+from harness.plan.inputs import inputs
 from harness.plan.run import Run
 from harness.worlds.ranks import Ranks, differences
 from p4cc.execution.batch import batch_of

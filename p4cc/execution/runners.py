@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from harness.measure import results
-from harness.measure.inputs import inputs
 from harness.measure.recording import Progress, Writing
 from harness.measure.results import Result
 from harness.plan.how import How
+from harness.plan.inputs import inputs
 from harness.plan.portable import PortableRun
 from harness.plan.run import Run
 from harness.worlds.building import Building, reported_to
@@ -47,8 +47,9 @@ def one_by_one(
             with reported_to(building):
                 world = make(run)
             recording = world.run(progress)
-            result = results.write(folder, results.files(run, recording, how, made_of))
+            folder.mkdir()
             world.write_more(folder, writing)
+            result = results.write(folder, results.files(run, recording, how, made_of))
             del world, recording
         yield result
 

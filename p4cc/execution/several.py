@@ -9,11 +9,11 @@ from pathlib import Path
 
 from harness import interruption
 from harness.measure import results
-from harness.measure.inputs import inputs
 from harness.measure.output_folder import copy_content
 from harness.measure.results import Result
 from harness.measure.summary import delivered, disagreement
 from harness.plan.how import How
+from harness.plan.inputs import inputs
 from harness.plan.planned_run import PlannedRun
 from p4switch.errors import UserError
 

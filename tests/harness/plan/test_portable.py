@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.measure.inputs import resolved_text
+from harness.plan.inputs import resolved_text
 from harness.plan.portable import PortableRun
 from harness.plan.resolve import plan
 from harness.plan.scenario import check, merge

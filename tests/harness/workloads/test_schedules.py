@@ -16,8 +16,8 @@ from typing import Any, cast, get_args
 import pytest
 
 from harness.measure import results
-from harness.measure.inputs import inputs
 from harness.plan import resolve, scenario
+from harness.plan.inputs import inputs
 from harness.workloads import build
 from harness.workloads.base import Flow, Traffic
 from harness.workloads.chakra import message_class

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 
 from harness.errors import DeadWorkerError
 from harness.measure import results
-from harness.measure.inputs import resolved_text
 from harness.plan.how import How, Tracing
+from harness.plan.inputs import resolved_text
 from harness.plan.resolve import plan
 from harness.plan.run import Run
 from harness.plan.scenario import check

@@ -7,18 +7,24 @@ relies on that.
 from __future__ import annotations
 
 import glob
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness.measure import provenance
 from harness.plan import scenario
 from harness.plan.resolve import resolved
 from harness.plan.run import Run
 from p4switch.compiler import preprocess
 from p4switch.compiler.source import SourceMap
 
+ROOT = Path(__file__).parents[2]
+"""Folder of p4cc's packages."""
+
+_PACKAGES = ("control_plane", "harness", "host_agents", "p4src", "p4switch", "topologies", "wireformats")
+_SOURCES = {".py", ".c", ".h", ".p4", ".toml", ".txt"}
 _SWITCH = "{switch}"  # stands for the name of each switch in a file's name
 _PIPE = "{pipe}"  # stands for the number of each pipe
 _RANK = "{rank}"  # stands for a number
@@ -50,12 +56,12 @@ def inputs(run: Run) -> dict[str, Any]:
     """
     programs = _preprocessed(run)
     paths = {Path(piece.file.path) for text in programs for piece in text.pieces} | set(_named(run)) | set(_beside(run))
-    own = sorted({str(path.resolve()) for path in paths if not provenance.is_ours(path)})
+    own = sorted({str(path.resolve()) for path in paths if not _is_ours(path)})
     return {
-        "sources": provenance.sources_digest(),
-        "scenario": provenance.digest(resolved_text(run)),
-        "program": provenance.digest("".join(program.text for program in programs).encode()),
-        "files": {path: provenance.file_digest(Path(path)) for path in own if os.path.isfile(path)},
+        "sources": _sources_digest(),
+        "scenario": _digest(resolved_text(run)),
+        "program": _digest("".join(program.text for program in programs).encode()),
+        "files": {path: _file_digest(Path(path)) for path in own if os.path.isfile(path)},
     }
 
 
@@ -98,3 +104,32 @@ def _beside(run: Run) -> Iterator[Path]:
         yield from folder.glob("*.py")
         for package in folder.glob("*/__init__.py"):
             yield from package.parent.rglob("*.py")
+
+
+def _digest(content: bytes) -> str:
+    """Return the SHA-256 of a content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+@cache
+def _sources_digest() -> str:
+    """Return the SHA-256 over the names and contents of all sources of p4cc."""
+    total = hashlib.sha256()
+    for package in _PACKAGES:
+        for path in sorted((ROOT / package).rglob("*")):
+            if path.suffix in _SOURCES and path.is_file():
+                total.update(f"{path.relative_to(ROOT)}\0{_file_digest(path)}\0".encode())
+    return total.hexdigest()
+
+
+def _is_ours(path: Path) -> bool:
+    """Return whether a path is one of the sources of p4cc."""
+    return any(path.is_relative_to(ROOT / package) for package in _PACKAGES)
+
+
+def _file_digest(path: Path) -> str | None:
+    """Return the SHA-256 of a file; None if it cannot be read."""
+    try:
+        return _digest(path.read_bytes())
+    except OSError:
+        return None
