@@ -101,3 +101,15 @@ def test_what_one_switch_cannot_do_is_refused(
     (run,) = plan("x", check(tables), Path())
     with pytest.raises(UserError, match=error):
         MininetWorld(run, **options)  # type: ignore[arg-type]
+
+
+def test_the_packet_generator_lowers_rcps_rates(tmp_path: Path) -> None:
+    """Updates of the rate begin after the first packets, so that the flows take over twice as long as the link needs.
+
+    Without them senders keep the link's rate.
+    """
+    topology = 'topology = { name = "single-switch", hosts = 5 }'
+    workload = 'workload = { name = "incast", size_bytes = 300_000 }'
+    found = result(tmp_path, f'cc = "rcp"\nswitch.architecture = "tna"\n{topology}\n{workload}\n')
+    assert found.summary["flows_acknowledged"] == 4
+    assert found.flows["delivered_ns"].max() > 2 * 4 * 300_000 * 8 / 100
