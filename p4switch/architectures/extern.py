@@ -11,13 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from p4switch import ir
+    from p4switch.architectures.tools import Builder, ExternObject, Lowering, Value, ast
     from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.midend.values import Value
-    from p4switch.compiler.p4info.build import Builder
 
 
 class Extern:

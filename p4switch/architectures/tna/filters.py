@@ -9,11 +9,7 @@ from p4switch.compiler import types
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.engine.cexpr import C
-    from p4switch.testgen.machine import Machine
+    from p4switch.architectures.tools import C, ExternObject, Lowering, Machine, ast
 
 MOST_BITS = 32
 """Largest width of a filter's input."""

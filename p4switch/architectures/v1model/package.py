@@ -19,10 +19,7 @@ from p4switch.compiler.midend.elaborate import Block
 from p4switch.compiler.midend.values import EXPRS, Value
 
 if TYPE_CHECKING:
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.testgen.machine import Machine
-    from p4switch.testgen.proof import Prover
-    from p4switch.testgen.walk import Walk
+    from p4switch.architectures.tools import Lowering, Machine, Prover, Walk
 
 
 @PACKAGES.register("V1Switch")

@@ -13,11 +13,7 @@ from p4switch.engine import cexpr
 from p4switch.engine.objects import values
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.engine.statements import Statements
-    from p4switch.testgen.machine import Machine
+    from p4switch.architectures.tools import ExternObject, Lowering, Machine, Statements, ast
 
 
 @dataclass(slots=True, eq=False)

@@ -10,9 +10,7 @@ from p4switch.architectures.extern import ExternFunction
 from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.midend.values import Value
+    from p4switch.architectures.tools import Lowering, Value, ast
 
 
 @EXTERNS.register("verify")

@@ -12,10 +12,7 @@ from p4switch.architectures.psa import EXTERNS
 from p4switch.architectures.v1model.externs import counter
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.p4info.build import Builder
+    from p4switch.architectures.tools import Builder, ExternObject, Lowering, ast
 
 _KINDS = ("PACKETS", "BYTES", "PACKETS_AND_BYTES")
 

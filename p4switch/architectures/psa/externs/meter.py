@@ -14,13 +14,7 @@ from p4switch.architectures.v1model.externs import meter
 from p4switch.compiler.midend import fold
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.midend.values import Value
-    from p4switch.compiler.p4info.build import Builder
-    from p4switch.engine.statements import Statements
-    from p4switch.testgen.machine import Machine
+    from p4switch.architectures.tools import Builder, ExternObject, Lowering, Machine, Statements, Value, ast
 
 _RATES = 2
 _RED, _GREEN, _YELLOW = range(3)  # PSA_MeterColor_t

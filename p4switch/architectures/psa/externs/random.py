@@ -11,10 +11,7 @@ from p4switch.architectures.psa import EXTERNS
 from p4switch.architectures.v1model.externs.random import Random as Draw
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.midend.values import Value
+    from p4switch.architectures.tools import ExternObject, Lowering, Value, ast
 
 
 @EXTERNS.register("Random")

@@ -23,12 +23,7 @@ from p4switch.compiler.midend.values import EXPRS
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.midend.values import Value
-    from p4switch.engine.statements import Statements
-    from p4switch.testgen.machine import Machine
+    from p4switch.architectures.tools import ExternObject, Lowering, Machine, Statements, Value, ast
 
 _WORD = ir.Bits(16)
 _POSITION = ir.Bits(32)

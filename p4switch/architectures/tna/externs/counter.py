@@ -14,14 +14,8 @@ from p4switch.bfrt.fields import Id, Table, data_field, value_type
 from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
+    from p4switch.architectures.tools import Builder, ExternObject, Lowering, Machine, Pipeline, Statements, ast
     from p4switch.bfrt.schema import Schema
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.p4info.build import Builder
-    from p4switch.engine.statements import Statements
-    from p4switch.fit.flow import Pipeline
-    from p4switch.testgen.machine import Machine
 
 _UNITS = {
     "BYTES": (Id.COUNTER_SPEC_BYTES,),

@@ -25,14 +25,10 @@ from p4switch.engine.calc import pack_inputs
 from p4switch.engine.cexpr import C
 
 if TYPE_CHECKING:
+    from p4switch.architectures.tools import Lowering, Machine, Pipeline, Statements, Value
     from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
     from p4switch.compiler.facts import Facts
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.midend.values import Value
-    from p4switch.engine.statements import Statements
-    from p4switch.fit.flow import Pipeline
-    from p4switch.testgen.machine import Machine
 
 _STANDARD = {
     "CRC8": crc_name(8, 0x07, 0, 0, reflected=False),

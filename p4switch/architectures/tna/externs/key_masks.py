@@ -19,10 +19,7 @@ from p4switch.compiler.midend import fold
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.engine.statements import Statements
-    from p4switch.fit.flow import Pipeline
-    from p4switch.testgen.machine import Machine
+    from p4switch.architectures.tools import Lowering, Machine, Pipeline, Statements
 
 PART_BITS = 64
 """Bits of a key that one cell masks."""

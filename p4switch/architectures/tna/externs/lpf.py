@@ -26,15 +26,9 @@ from p4switch.engine import cexpr
 from p4switch.engine.objects import values
 
 if TYPE_CHECKING:
+    from p4switch.architectures.tools import ExternObject, Lowering, Machine, Pipeline, Statements, Value, ast
     from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.midend.values import Value
-    from p4switch.engine.statements import Statements
-    from p4switch.fit.flow import Pipeline
-    from p4switch.testgen.machine import Machine
 
 _INDEX, _TYPE, _GAIN, _DECAY, _SCALE = 65560, 65567, 65568, 65569, 65570  # ids of the fields in bf-rt.json
 

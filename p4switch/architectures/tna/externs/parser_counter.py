@@ -16,10 +16,7 @@ from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.midend.values import Value
+    from p4switch.architectures.tools import ExternObject, Lowering, Value, ast
 
 _WIDTH = 8
 _BYTE = ir.Bits(_WIDTH)

@@ -13,10 +13,7 @@ from p4switch.compiler import types
 from p4switch.compiler.midend import fold
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.midend.values import Value
+    from p4switch.architectures.tools import ExternObject, Lowering, Value, ast
 
 _LARGEST_BITS = 64
 

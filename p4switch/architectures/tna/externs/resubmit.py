@@ -11,9 +11,7 @@ from p4switch.architectures.tna.externs.sent import put_data
 from p4switch.architectures.tna.package import TnaSwitch
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
+    from p4switch.architectures.tools import ExternObject, Lowering, ast
 
 
 @EXTERNS.register("Resubmit")

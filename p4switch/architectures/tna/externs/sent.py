@@ -10,9 +10,7 @@ from p4switch.compiler import types
 from p4switch.compiler.midend import fold
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.midend.values import Value
+    from p4switch.architectures.tools import Lowering, Value, ast
 
 _CHUNK = 64
 _BYTES, _FLAG = ir.Bits(8), ir.Bits(1)

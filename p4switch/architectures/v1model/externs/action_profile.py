@@ -9,8 +9,7 @@ from p4switch.architectures.extern import ExternType
 from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.p4info.build import Builder
+    from p4switch.architectures.tools import Builder, ExternObject
 
 
 @EXTERNS.register("action_profile")

@@ -13,12 +13,7 @@ from p4switch.engine import cexpr
 from p4switch.engine.cexpr import String
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.engine.statements import Statements
-    from p4switch.fit.flow import Pipeline
-    from p4switch.testgen.machine import Machine
-    from p4switch.testgen.proof import Prover, State
+    from p4switch.architectures.tools import Lowering, Machine, Pipeline, Prover, State, Statements, ast
 
 
 class _Assertion(ir.ExternOperation, abstract=True):

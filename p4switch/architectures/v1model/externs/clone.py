@@ -12,10 +12,7 @@ from p4switch.architectures.v1model.package import v1switch
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.engine.statements import Statements
-    from p4switch.testgen.machine import Machine
+    from p4switch.architectures.tools import Lowering, Machine, Statements, ast
 
 _SESSION_BITS = 15
 

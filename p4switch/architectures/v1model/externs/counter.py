@@ -12,14 +12,7 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.p4info.build import Builder
-    from p4switch.engine.cexpr import C
-    from p4switch.engine.statements import Statements
-    from p4switch.fit.flow import Pipeline
-    from p4switch.testgen.machine import Machine
+    from p4switch.architectures.tools import Builder, C, ExternObject, Lowering, Machine, Pipeline, Statements, ast
 
 
 @dataclass(slots=True, eq=False)

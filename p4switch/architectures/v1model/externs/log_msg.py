@@ -14,11 +14,7 @@ from p4switch.engine.cexpr import String
 from p4switch.ir.errors import ProgramError
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.engine.statements import Statements
-    from p4switch.fit.flow import Pipeline
-    from p4switch.testgen.machine import Machine
+    from p4switch.architectures.tools import Lowering, Machine, Pipeline, Statements, ast
 
 
 @dataclass(slots=True, eq=False)

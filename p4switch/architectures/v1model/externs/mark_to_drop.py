@@ -15,12 +15,8 @@ from p4switch.compiler.midend.values import StructValue
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
+    from p4switch.architectures.tools import Lowering, Machine, Prover, State, Statements, ast
     from p4switch.bmv2.arguments import Arguments
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.engine.statements import Statements
-    from p4switch.testgen.machine import Machine
-    from p4switch.testgen.proof import Prover, State
 
 
 @dataclass(slots=True, eq=False)

@@ -12,12 +12,7 @@ from p4switch.architectures.v1model.externs.register import RegisterRead
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.engine.statements import Statements
-    from p4switch.fit.flow import Pipeline
-    from p4switch.testgen.machine import Machine
-    from p4switch.testgen.proof import Prover, State
+    from p4switch.architectures.tools import Lowering, Machine, Pipeline, Prover, State, Statements, ast
 
 
 @dataclass(slots=True, eq=False)

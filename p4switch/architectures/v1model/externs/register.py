@@ -12,14 +12,7 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler.midend.storage import scalar_type
 
 if TYPE_CHECKING:
-    from p4switch.compiler import ast
-    from p4switch.compiler.midend.elaborate import ExternObject
-    from p4switch.compiler.midend.lowering import Lowering
-    from p4switch.compiler.midend.values import Value
-    from p4switch.compiler.p4info.build import Builder
-    from p4switch.engine.statements import Statements
-    from p4switch.fit.flow import Pipeline
-    from p4switch.testgen.machine import Machine
+    from p4switch.architectures.tools import Builder, ExternObject, Lowering, Machine, Pipeline, Statements, Value, ast
 
 
 def _cell(machine: Machine, name: str, index: ir.Expr) -> tuple[str, int]:
