@@ -104,6 +104,22 @@ class ExpressionParser:
         self.at += 1
         return self.texts[self.at - 1]
 
+    def named(self, what: str = "a name") -> tuple[int, str]:
+        """Return the position and the text of a name."""
+        return self.pos, self.name(what)
+
+    def separated(self, close: str, parse: Callable[[], T], *, trailing: bool = False) -> list[T]:
+        """Parse elements between commas up to the token `close` and consume it; a `trailing` comma may precede it."""
+        result: list[T] = []
+        while self.kind != close:
+            if result:
+                self.expect(",")
+                if trailing and self.kind == close:
+                    break
+            result.append(parse())
+        self.at += 1
+        return result
+
     def attempt(self, parse: Callable[[], T]) -> T | None:
         """Return `parse()`, or None without consuming tokens if it fails."""
         start, nesting = self.at, self.nesting
@@ -172,8 +188,7 @@ class ExpressionParser:
 
     def declarator(self, type_expr: ast.TypeExpr) -> tuple[int, str, ast.TypeExpr]:
         """Parse `name` or `name[size]`; return position, name and complete type."""
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         sizes: list[tuple[int, ast.Expr]] = []
         while self.kind == "[":
             at = self.expect("[")
@@ -216,25 +231,17 @@ class ExpressionParser:
                 raise self.fail("list needs one type argument", pos)
             return ast.ListTypeExpr(pos, args[0])
         absolute = self.accept(".")
-        pos = self.pos
-        name = self.name("a type")
+        pos, name = self.named("a type")
         args = self.type_args() if self.kind == "<" else []
         return ast.NamedTypeExpr(pos, name, args, absolute)
 
     def type_args(self) -> list[ast.TypeExpr]:
         """Return the type arguments of `<T, U>`."""
         self.expect("<")
-        args: list[ast.TypeExpr] = []
-        while self.kind != ">":
-            if args:
-                self.expect(",")
-            if self.kind == "_":
-                args.append(ast.SimpleTypeExpr(self.pos, "_"))
-                self.at += 1
-            else:
-                args.append(self.type_ref())
-        self.expect(">")
-        return args
+        return self.separated(">", self._type_arg)
+
+    def _type_arg(self) -> ast.TypeExpr:
+        return ast.SimpleTypeExpr(self.expect("_"), "_") if self.kind == "_" else self.type_ref()
 
     # Expressions
 
@@ -258,22 +265,15 @@ class ExpressionParser:
     def arguments(self) -> list[ast.Argument]:
         """Return the arguments of `(a, name = b, _)`."""
         self.expect("(")
-        result: list[ast.Argument] = []
-        while self.kind != ")":
-            if result:
-                self.expect(",")
-            pos = self.pos
-            name = None
-            if self.kind in NAMES and self.kinds[self.at + 1] == "=":
-                name = self.name()
-                self.expect("=")
-            if self.kind == "_":
-                value: ast.Expr = ast.DontCare(self.expect("_"))
-            else:
-                value = self.expression()
-            result.append(ast.Argument(pos, name, value))
-        self.expect(")")
-        return result
+        return self.separated(")", self._argument)
+
+    def _argument(self) -> ast.Argument:
+        pos, name = self.pos, None
+        if self.kind in NAMES and self.kinds[self.at + 1] == "=":
+            name = self.name()
+            self.expect("=")
+        value = ast.DontCare(self.expect("_")) if self.kind == "_" else self.expression()
+        return ast.Argument(pos, name, value)
 
     def _conditional(self, no_greater: bool = False) -> ast.Expr:
         self.enter()
@@ -434,12 +434,7 @@ class ExpressionParser:
                     self.expect(",")
             self.expect("}")
             return ast.StructExpr(pos, None, fields, rest)
-        items: list[ast.Expr] = []
-        while self.kind != "}":
-            items.append(self.expression())
-            if self.kind != "}":
-                self.expect(",")
-        self.expect("}")
+        items = self.separated("}", self.expression, trailing=True)
         rest = bool(items) and isinstance(items[-1], ast.DefaultInit)
         if rest:
             items.pop()
@@ -536,13 +531,9 @@ class ExpressionParser:
                 pairs[key] = self.expression()
                 if self.kind != "]":
                     self.expect(",")
+            self.expect("]")
         else:
-            args = []
-            while self.kind != "]":
-                args.append(self.expression())
-                if self.kind != "]":
-                    self.expect(",")
-        self.expect("]")
+            args = self.separated("]", self.expression, trailing=True)
         return ast.Annotation(pos, name, True, self._raw(start, self.at - 1), args, pairs)
 
     def _pragma(self, pos: int) -> ast.Annotation:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 
 from p4switch.compiler import ast
-from p4switch.compiler.parse_expressions import MAX_CHAIN, NAMES, ExpressionParser, ParseError
+from p4switch.compiler.parse_expressions import MAX_CHAIN, NAMES, ExpressionParser, ParseError, T
 
 _ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", "|+|=", "|-|="))
 
@@ -33,25 +34,25 @@ class StatementParser(ExpressionParser):
             if depth == 0 and kind in (";", "}"):
                 return
 
+    def recovering(self, parse: Callable[[], T], *ends: str) -> list[T]:
+        """Parse up to a closing brace or one of `ends`; elements with errors are reported and skipped."""
+        result: list[T] = []
+        nesting = self.nesting
+        while self.kind not in ("}", "end of file", *ends):
+            try:
+                result.append(parse())
+            except ParseError as error:
+                self.recover(error, nesting)
+        return result
+
     # Blocks
 
     def block(self, annotations: list[ast.Annotation] | None = None) -> ast.Block:
         pos = self.expect("{")
         with self.scope():
-            statements = self.statements()
+            statements = self.recovering(self.statement_or_declaration)
         self.expect("}")
         return ast.Block(pos, statements, annotations or [])
-
-    def statements(self) -> list[ast.Statement]:
-        """Parse the statements up to the closing brace; those with errors are reported and skipped."""
-        result: list[ast.Statement] = []
-        nesting = self.nesting
-        while self.kind not in ("}", "end of file"):
-            try:
-                result.append(self.statement_or_declaration())
-            except ParseError as error:
-                self.recover(error, nesting)
-        return result
 
     def statement_or_declaration(self) -> ast.Statement:
         annotations = self.annotations()
@@ -171,27 +172,16 @@ class StatementParser(ExpressionParser):
                     values = ast.Range(values.pos, values, self.expression())
                 self.expect(")")
                 return ast.ForIn(pos, in_variable, values, self.statement(), annotations)
-            init: list[ast.Statement] = []
-            while self.kind != ";":
-                if init:
-                    self.expect(",")
-                init.append(self._for_init())
-            self.expect(";")
+            init = self.separated(";", self._for_init)
             condition = self.expression()
             self.expect(";")
-            update: list[ast.Statement] = []
-            while self.kind != ")":
-                if update:
-                    self.expect(",")
-                update.append(self._assignment_or_call())
-            self.expect(")")
+            update: list[ast.Statement] = [*self.separated(")", self._assignment_or_call)]
             return ast.For(pos, init, condition, update, self.statement(), annotations)
 
     def _for_in_variable(self) -> ast.VarDecl:
         annotations = self.annotations()
         type_expr = self.type_ref()
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         self.expect("in")
         self.declare(name)
         return ast.VarDecl(pos, name, type_expr, annotations=annotations)
@@ -253,8 +243,7 @@ class StatementParser(ExpressionParser):
     def instantiation(self, annotations: list[ast.Annotation], type_expr: ast.TypeExpr) -> ast.Instantiation:
         """Parse an instantiation from its `(` on."""
         args = self.arguments()
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         result = ast.Instantiation(pos, name, type_expr, args, annotations=annotations)
         if self.accept("="):
             self.expect("{")
@@ -274,8 +263,7 @@ class StatementParser(ExpressionParser):
         returns = self.type_ref()
         if self.kind == "(":
             return self.instantiation(annotations, returns)
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         self.declare(name)
         with self.scope():
             type_params = self.type_params()
@@ -285,33 +273,24 @@ class StatementParser(ExpressionParser):
 
     def type_params(self) -> list[ast.TypeParam]:
         """Parse `<T, U>`, if present; each name is declared as a type."""
-        result: list[ast.TypeParam] = []
-        if not self.accept("<"):
-            return result
-        while self.kind != ">":
-            if result:
-                self.expect(",")
-            pos = self.pos
-            name = self.name("the name of a type parameter")
-            self.declare(name, True)
-            result.append(ast.TypeParam(pos, name))
-        self.expect(">")
-        return result
+        return self.separated(">", self._type_param) if self.accept("<") else []
+
+    def _type_param(self) -> ast.TypeParam:
+        pos, name = self.named("the name of a type parameter")
+        self.declare(name, True)
+        return ast.TypeParam(pos, name)
 
     def parameters(self) -> list[ast.Parameter]:
         self.expect("(")
-        result: list[ast.Parameter] = []
-        while self.kind != ")":
-            if result:
-                self.expect(",")
-            annotations = self.annotations()
-            direction = ast.Direction.NONE
-            if self.kind in ("in", "out", "inout"):
-                direction = ast.Direction(self.kind)
-                self.at += 1
-            pos, name, type_expr = self.declarator(self.type_ref())
-            default = self.expression() if self.accept("=") else None
-            self.declare(name)
-            result.append(ast.Parameter(pos, name, direction, type_expr, default, annotations=annotations))
-        self.expect(")")
-        return result
+        return self.separated(")", self._parameter)
+
+    def _parameter(self) -> ast.Parameter:
+        annotations = self.annotations()
+        direction = ast.Direction.NONE
+        if self.kind in ("in", "out", "inout"):
+            direction = ast.Direction(self.kind)
+            self.at += 1
+        pos, name, type_expr = self.declarator(self.type_ref())
+        default = self.expression() if self.accept("=") else None
+        self.declare(name)
+        return ast.Parameter(pos, name, direction, type_expr, default, annotations=annotations)

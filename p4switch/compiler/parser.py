@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from p4switch.compiler import ast
 from p4switch.compiler.lexer import Tokens
-from p4switch.compiler.parse_expressions import NAMES, ParseError
+from p4switch.compiler.parse_expressions import NAMES, ParseError, T
 from p4switch.compiler.parse_statements import StatementParser
 
 TopLevel = ast.Declaration | ast.ErrorDecl | ast.MatchKindDecl
@@ -103,16 +103,14 @@ class Parser(StatementParser):
 
     def _identifiers(self) -> list[tuple[int, str]]:
         """Return the names of `{ a, b, }`."""
+        return self._members(self.named)
+
+    def _members(self, parse: Callable[[], T]) -> list[T]:
+        """Parse at least one element in braces."""
         self.expect("{")
-        result: list[tuple[int, str]] = []
-        while self.kind != "}":
-            result.append((self.pos, self.name()))
-            if self.kind != "}":
-                self.expect(",")
-        if not result:
+        if self.kind == "}":
             raise self.unexpected("a name")
-        self.expect("}")
-        return result
+        return self.separated("}", parse, trailing=True)
 
     # Types
 
@@ -122,50 +120,39 @@ class Parser(StatementParser):
         make: type[ast.StructDecl] | type[ast.HeaderDecl] | type[ast.UnionDecl],
     ) -> ast.RecordDecl:
         self.at += 1
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         self.declare(name, True)
         with self.scope():
             type_params = self.type_params()
             self.expect("{")
-            fields: list[ast.FieldDecl] = []
-            nesting = self.nesting
-            while self.kind not in ("}", "end of file"):
-                try:
-                    field_annotations = self.annotations()
-                    at, field_name, type_expr = self.declarator(self.type_ref())
-                    self.expect(";")
-                    fields.append(ast.FieldDecl(at, field_name, type_expr, annotations=field_annotations))
-                except ParseError as error:
-                    self.recover(error, nesting)
+            fields = self.recovering(self._field)
             self.expect("}")
         return make(pos, name, type_params, fields, annotations=annotations)
+
+    def _field(self) -> ast.FieldDecl:
+        annotations = self.annotations()
+        pos, name, type_expr = self.declarator(self.type_ref())
+        self.expect(";")
+        return ast.FieldDecl(pos, name, type_expr, annotations=annotations)
 
     def _enum(self, annotations: list[ast.Annotation]) -> ast.EnumDecl:
         self.expect("enum")
         underlying = None if self.kind in NAMES and self.kinds[self.at + 1] == "{" else self.type_ref()
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         self.declare(name, True)
         if underlying is None:
             members = [ast.EnumMember(p, n) for p, n in self._identifiers()]
         else:
-            members = []
-            self.expect("{")
-            while self.kind != "}":
-                at = self.pos
-                member = self.name()
-                self.expect("=")
-                members.append(ast.EnumMember(at, member, self.expression()))
-                if self.kind != "}":
-                    self.expect(",")
-            if not members:
-                raise self.unexpected("a name")
-            self.expect("}")
+            members = self._members(self._enum_member)
         decl = ast.EnumDecl(pos, name, underlying, members, annotations=annotations)
         for m in members:
             m.decl = decl
         return decl
+
+    def _enum_member(self) -> ast.EnumMember:
+        pos, name = self.named()
+        self.expect("=")
+        return ast.EnumMember(pos, name, self.expression())
 
     def _typedef(self, annotations: list[ast.Annotation]) -> ast.TypeDeclaration:
         distinct = self.kind == "type"
@@ -185,8 +172,7 @@ class Parser(StatementParser):
 
     def _package(self, annotations: list[ast.Annotation]) -> ast.PackageDecl:
         self.expect("package")
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         self.declare(name, True)
         with self.scope():
             type_params = self.type_params()
@@ -219,22 +205,15 @@ class Parser(StatementParser):
         return yes or None
 
     def _extern_object(self, annotations: list[ast.Annotation]) -> ast.ExternDecl:
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         self.declare(name, True)
-        methods: list[ast.Method] = []
-        constructors: list[ast.Method] = []
         with self.scope():
             type_params = self.type_params()
             self.expect("{")
-            nesting = self.nesting
-            while self.kind not in ("}", "end of file"):
-                try:
-                    method = self._method(name)
-                    (constructors if method.returns is None else methods).append(method)
-                except ParseError as error:
-                    self.recover(error, nesting)
+            found = self.recovering(lambda: self._method(name))
             self.expect("}")
+        methods = [method for method in found if method.returns is not None]
+        constructors = [method for method in found if method.returns is None]
         return ast.ExternDecl(pos, name, type_params, methods, constructors, annotations=annotations)
 
     def _method(self, extern: str) -> ast.Method:
@@ -255,8 +234,7 @@ class Parser(StatementParser):
 
     def _prototype(self) -> tuple[int, str, list[ast.TypeParam], ast.TypeExpr, list[ast.Parameter]]:
         returns = self.type_ref()
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         if len(self.scopes) == 1:
             self.declare(name)
         with self.scope():
@@ -264,8 +242,7 @@ class Parser(StatementParser):
 
     def _action(self, annotations: list[ast.Annotation]) -> ast.ActionDecl:
         self.expect("action")
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         self.declare(name)
         with self.scope():
             params = self.parameters()
@@ -277,8 +254,7 @@ class Parser(StatementParser):
     def _header(self) -> tuple[int, str, list[ast.TypeParam], list[ast.Parameter]]:
         """Parse `parser name<T>(params)` in the scope that the caller opened."""
         self.at += 1
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         self.scopes[0][name] = True
         return pos, name, self.type_params(), self.parameters()
 
@@ -294,24 +270,22 @@ class Parser(StatementParser):
             self.expect("{")
             locals_: list[ast.Declaration] = []
             states: list[ast.ParserState] = []
-            nesting = self.nesting
-            while self.kind not in ("}", "end of file"):
-                try:
-                    inner = self.annotations()
-                    if self.kind == "state" and self.kinds[self.at + 1] in NAMES:
-                        states.append(self._state(inner))
-                    elif states:
-                        raise self.unexpected("a state or '}'")
-                    else:
-                        locals_.append(self._parser_local(inner))
-                except ParseError as error:
-                    self.recover(error, nesting)
+            self.recovering(lambda: self._state_or_local(states, locals_))
             if not states:
                 raise self.unexpected("a state")
             self.expect("}")
         return ast.ParserDecl(
             pos, name, params, ctor_params, locals_, states, type_params=type_params, annotations=annotations
         )
+
+    def _state_or_local(self, states: list[ast.ParserState], locals_: list[ast.Declaration]) -> None:
+        annotations = self.annotations()
+        if self.kind == "state" and self.kinds[self.at + 1] in NAMES:
+            states.append(self._state(annotations))
+        elif states:
+            raise self.unexpected("a state or '}'")
+        else:
+            locals_.append(self._parser_local(annotations))
 
     def _parser_local(self, annotations: list[ast.Annotation]) -> ast.Declaration:
         if self.kind == "const":
@@ -330,16 +304,14 @@ class Parser(StatementParser):
         self.expect("(")
         size = self.expression()
         self.expect(")")
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         self.expect(";")
         self.declare(name)
         return ast.ValueSetDecl(pos, name, element, size, annotations=annotations)
 
     def _state(self, annotations: list[ast.Annotation]) -> ast.ParserState:
         self.expect("state")
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         annotations += self.annotations()
         self.expect("{")
         statements: list[ast.Statement] = []
@@ -367,27 +339,18 @@ class Parser(StatementParser):
             self.expect(";")
             return ast.Transition(pos, name)
         self.expect("(")
-        keys: list[ast.Expr] = []
-        while self.kind != ")":
-            keys.append(self.expression())
-            if self.kind != ")":
-                self.expect(",")
-        self.expect(")")
+        keys = self.separated(")", self.expression, trailing=True)
         self.expect("{")
-        cases: list[ast.SelectCase] = []
-        nesting = self.nesting
-        while self.kind not in ("}", "end of file"):
-            try:
-                at = self.pos
-                keysets = self.keysets()
-                self.expect(":")
-                state = self.name("the name of a state")
-                self.expect(";")
-                cases.append(ast.SelectCase(at, keysets, state))
-            except ParseError as error:
-                self.recover(error, nesting)
+        cases = self.recovering(self._select_case)
         self.expect("}")
         return ast.Select(pos, keys, cases)
+
+    def _select_case(self) -> ast.SelectCase:
+        pos, keysets = self.pos, self.keysets()
+        self.expect(":")
+        state = self.name("the name of a state")
+        self.expect(";")
+        return ast.SelectCase(pos, keysets, state)
 
     def keysets(self) -> list[ast.Expr]:
         """Return `(k, l)` or a single keyset."""
@@ -414,13 +377,7 @@ class Parser(StatementParser):
                 return ast.ControlTypeDecl(pos, name, type_params, params, annotations=annotations)
             ctor_params = self._ctor_params()
             self.expect("{")
-            locals_: list[ast.Declaration] = []
-            nesting = self.nesting
-            while self.kind not in ("}", "end of file", "apply"):
-                try:
-                    locals_.append(self._control_local(self.annotations()))
-                except ParseError as error:
-                    self.recover(error, nesting)
+            locals_ = self.recovering(lambda: self._control_local(self.annotations()), "apply")
             self.expect("apply")
             body = self.block(self.annotations())
             self.expect("}")
@@ -442,20 +399,14 @@ class Parser(StatementParser):
 
     def _table(self, annotations: list[ast.Annotation]) -> ast.TableDecl:
         self.expect("table")
-        pos = self.pos
-        name = self.name()
+        pos, name = self.named()
         self.expect("{")
         self.declare(name)
         table = ast.TableDecl(pos, name, [], [], None, False, None, False, {}, annotations=annotations)
         seen: set[str] = set()
-        nesting = self.nesting
         if self.kind == "}":
             raise self.unexpected("a table property")
-        while self.kind not in ("}", "end of file"):
-            try:
-                self._table_property(table, seen)
-            except ParseError as error:
-                self.recover(error, nesting)
+        self.recovering(lambda: self._table_property(table, seen))
         self.expect("}")
         if "actions" not in seen:
             self.report(pos, f"table {name!r} has no list of actions")
@@ -464,8 +415,7 @@ class Parser(StatementParser):
     def _table_property(self, table: ast.TableDecl, seen: set[str]) -> None:
         annotations = self.annotations()
         const = self.accept("const")
-        pos = self.pos
-        name = self.name("a table property")
+        pos, name = self.named("a table property")
         self.expect("=")
         if name in seen:
             self.report(pos, f"duplicate table property {name!r}")
@@ -487,13 +437,7 @@ class Parser(StatementParser):
             self.expect("{")
             table.const_entries = const
             table.entries_annotations = annotations
-            table.entries = []
-            nesting = self.nesting
-            while self.kind not in ("}", "end of file"):
-                try:
-                    table.entries.append(self._entry())
-                except ParseError as error:
-                    self.recover(error, nesting)
+            table.entries = self.recovering(self._entry)
             self.expect("}")
         elif name == "default_action":
             table.const_default_action = const
