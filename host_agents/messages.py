@@ -134,6 +134,7 @@ class Message:
         self.qp = qp
         self.sequence = sequence  # number from 0 in the QP
         self.size_bytes = size_bytes
+        self.wire_bytes = 0  # of all its packets, when it has started
         self.start_ns = start_ns
         self.tag = tag
         self.group = group

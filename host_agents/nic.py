@@ -95,66 +95,58 @@ class Nic(Port):
         if qpn in self.queue_pairs:
             raise HostError(f"queue pair {qpn} of {config.address} is open already")
         try:
-            behind = Members([wire.parse_address(member) for member in members])
+            behind = Members([wire.parse_address(member) for member in members]) if members else None
         except ValueError as error:
             raise HostError(f"queue pair {qpn} of {config.address}: {error}") from None
-        protocol = protocol or self.protocol
-        load_balancing = load_balancing or self.load_balancing
-        self._opcodes = self._opcodes.joined(protocol.opcodes)
         destination = wire.parse_address(peer_address)
-        telemetry = protocol.info.telemetry
-        path = self._path_to(destination, protocol.info.data_bytes(config.mtu_bytes))
-        scope = protocol.scope(config.cc_scope)
-        protocol.check_reliability(config.reliability)
-        data_priority: int = config.data_priority if priority is None else priority
-        group = self._group(protocol, scope, destination, partition_key, path)
-        limiter = None if group is None else group.limiter
-        if group is not None and limiter is not None:
+        sending = self._sending_to(
+            destination,
+            protocol or self.protocol,
+            load_balancing or self.load_balancing,
+            config.data_priority if priority is None else priority,
+            partition_key,
+        )
+        group = sending.shared
+        if group is not None and group.limiter is not None:
             if not group.outlet.senders:
-                limiter.set_data_priority(data_priority)
-            elif limiter.data_priority != data_priority:
+                group.limiter.set_data_priority(sending.data_priority)
+            elif group.limiter.data_priority != sending.data_priority:
                 raise HostError(
-                    f"queue pair {qpn} of {config.address}: priority {data_priority}; expected "
-                    f"{limiter.data_priority}, that of the queue pairs to {peer_address} that share its rate "
-                    f"(cc_scope {scope!r})"
+                    f"queue pair {qpn} of {config.address}: priority {sending.data_priority}; expected "
+                    f"{group.limiter.data_priority}, that of the queue pairs to {peer_address} that share its rate "
+                    f"(cc_scope {sending.scope!r})"
                 )
-        sending = self._sending_like(path, protocol, load_balancing, data_priority, scope, group)
-        point = protocol.notification_point(path)
-        if not point.listens:  # one point serves all queue pairs
-            if self._silent is None:
-                self._silent = point
-                point.bind(NotificationOutlet(self.host))
-            point = self._silent
+        point = self._notification_point(sending)
         frames = Frames(
             self.address,
             destination,
             peer_qpn,
-            data_priority,
+            sending.data_priority,
             config.control_priority,
-            telemetry,
+            sending.telemetry,
             wire.ACKNOWLEDGE if point.own_ack is None else point.own_ack.opcode,
             partition_key,
-            wire.ECT0 if protocol.info.ecn_capable else wire.NOT_ECT,
-            protocol.info.lengths,
+            sending.ecn,
+            sending.lengths,
             config.mac_prefix,
         )
-        if members:
-            qp: QueuePair = GroupQueuePair(self, qpn, frames, sending, point, first_psn, behind)
-        else:
+        if behind is None:
             qp = QueuePair(self, qpn, frames, sending, point, first_psn)
+        else:
+            qp = GroupQueuePair(self, qpn, frames, sending, point, first_psn, behind)
         self.queue_pairs[qpn] = qp
         return qp
 
-    def _path_to(self, destination: int, wire_bytes: int) -> Path:
+    def _path_to(self, kind: int, wire_bytes: int) -> Path:
         """Return the knowledge of the path to a NIC, or to a group, before anything is sent.
 
-        A full data packet has `wire_bytes`.
+        `kind` is the kind of the peer's link; -1 for a group, and if all are alike. A full data
+        packet has `wire_bytes`.
         """
         config = self.config
-        peers = config.peers
-        kind = -1 if peers is None else peers.kind_of.get(destination, -1)
         path = self._paths.get((wire_bytes, kind))
         if path is None:
+            peers = config.peers
             base_rtts_ns, base_rtt_ns, peer_bps = config.base_rtts_ns, config.base_rtt_ns, 0.0
             if peers is not None and kind >= 0:
                 base_rtts_ns, peer_bps = peers.base_rtts_ns[kind], float(peers.rates_bps[kind])
@@ -210,30 +202,59 @@ class Nic(Port):
         self._arbiter = engine
         return engine
 
-    def _sending_like(
+    def _notification_point(self, sending: Sending) -> NotificationPoint:
+        """Return the notification point of a new queue pair; one that does not listen serves all."""
+        point = sending.silent
+        if point is None:
+            point = sending.protocol.notification_point(sending.path)
+            if not point.listens:
+                if self._silent is None:
+                    self._silent = point
+                    point.bind(NotificationOutlet(self.host))
+                point = self._silent
+                sending.silent = point
+        return point
+
+    def _sending_to(
         self,
-        path: Path,
+        destination: int,
         protocol: Protocol,
         load_balancing: LoadBalancing,
         data_priority: int,
-        scope: str,
-        shared: Group | None,
+        partition_key: int,
     ) -> Sending:
         """Return the settings of a new queue pair; the previous one's object if they are the same."""
         before = self._sending
+        peers = self.config.peers
+        kind = -1 if peers is None else peers.kind_of.get(destination, -1)
         if (
             before is not None
-            and before.path is path
+            and before.shared is self._groups.get((protocol.name, destination, partition_key))
+            and before.kind == kind
             and before.protocol is protocol
             and before.load_balancing is load_balancing
             and before.data_priority == data_priority
-            and before.shared is shared
         ):
             return before
-        slack_ns = self.config.pacing_slack_bytes * 8e9 / self.config.line_rate_bps
-        config = protocol.nic_config(self.config)
+        config = self.config
+        self._opcodes = self._opcodes.joined(protocol.opcodes)
+        path = self._path_to(kind, protocol.info.data_bytes(config.mtu_bytes))
+        scope = protocol.scope(config.cc_scope)
+        protocol.check_reliability(config.reliability)
+        group = self._group(protocol, scope, destination, partition_key, path)
+        slack_ns = config.pacing_slack_bytes * 8e9 / config.line_rate_bps
         sending = Sending(
-            self.host, self, path, config, protocol, load_balancing, data_priority, slack_ns, scope, shared
+            self.host,
+            self,
+            path,
+            kind,
+            protocol.nic_config(config),
+            protocol,
+            load_balancing,
+            data_priority,
+            slack_ns,
+            scope,
+            group,
         )
         self._sending = sending
         return sending

@@ -104,7 +104,7 @@ class Sender(Member):
         self._alone: Message | None = None
         self._held: Fifo[Message] = Fifo()
         self._mtu_bytes = config.mtu_bytes
-        self._middle = b""  # template of full packets in the middle of a message; made for the first message
+        self._middle = b""  # template of full packets in the middle of a message; made on demand
         self._full_wire_bytes = frames.data_wire_bytes(config.mtu_bytes)
         self._mask = _FEWEST - 1
         self._entries = vec[i64]([0] * (_FEWEST * ENTRY))  # entries of unacknowledged packets, by number
@@ -115,9 +115,9 @@ class Sender(Member):
         self.timer = Timer(limiter.port.timers, self)
 
     def post(self, message: Message) -> None:
-        if not self._middle:
-            self._middle = self.frames.data_template(SEND_MIDDLE, self._mtu_bytes)
         packets = max(1, -(-message.size_bytes // self._mtu_bytes))
+        if packets > 2 and not self._middle:
+            self._middle = self.frames.data_template(SEND_MIDDLE, self._mtu_bytes)
         message.first_packet = self.end
         self.end += packets
         message.end_packet = self.end
@@ -125,7 +125,10 @@ class Sender(Member):
             self.message_end = self.end
         self.messages.push(message)
         self._unsent.push(message)
-        wire_bytes = self._message_wire_bytes(message.size_bytes, packets)
+        full = packets - 1
+        wire_bytes = full * self._full_wire_bytes
+        wire_bytes += self.frames.data_wire_bytes(message.size_bytes - full * self._mtu_bytes)
+        message.wire_bytes = wire_bytes
         self.traffic.unacked_bytes += message.size_bytes
         self.traffic.waiting_bytes += wire_bytes
         self.traffic.held_bytes += wire_bytes
@@ -140,8 +143,9 @@ class Sender(Member):
         end = max(self.fresh, message.first_packet) + 1
         if end >= message.end_packet:
             return
-        unsent_bytes = self._message_wire_bytes(message.size_bytes, message.end_packet - message.first_packet)
-        unsent_bytes -= (end - message.first_packet) * self._full_wire_bytes
+        wire_bytes = (end - message.first_packet) * self._full_wire_bytes
+        unsent_bytes = message.wire_bytes - wire_bytes
+        message.wire_bytes = wire_bytes
         self.traffic.waiting_bytes -= unsent_bytes
         if message.first_packet >= self.open_end:
             self.traffic.held_bytes -= unsent_bytes
@@ -165,8 +169,7 @@ class Sender(Member):
         while self._alone is None and self._held.size > 0:
             message = self._held.pop()
             self.open_end = message.end_packet
-            packets = message.end_packet - message.first_packet
-            self.traffic.held_bytes -= self._message_wire_bytes(message.size_bytes, packets)
+            self.traffic.held_bytes -= message.wire_bytes
             if message.size_bytes <= self._alone_bytes and message.first_packet == self.unacked:
                 self._alone = message
 
@@ -302,12 +305,10 @@ class Sender(Member):
         while self._unsent.size > 0:
             message = self._unsent.pop()
             sent = max(0, self.fresh - message.first_packet)
-            packets = message.end_packet - message.first_packet
-            wire_bytes = self._message_wire_bytes(message.size_bytes, packets)
-            self.traffic.waiting_bytes -= wire_bytes - sent * self._full_wire_bytes
+            self.traffic.waiting_bytes -= message.wire_bytes - sent * self._full_wire_bytes
             self.traffic.unacked_bytes -= message.size_bytes - sent * self._mtu_bytes
             if message.first_packet >= self.open_end:
-                self.traffic.held_bytes -= wire_bytes
+                self.traffic.held_bytes -= message.wire_bytes
         self.unacked = self.fresh = self.end
         self.open_end = self.end
         self.message_end = NEVER
@@ -378,11 +379,6 @@ class Sender(Member):
         self.stats.bytes_acked -= payload_bytes
         self.traffic.unacked_bytes += payload_bytes
         self.traffic.waiting_bytes += wire_bytes
-
-    def _message_wire_bytes(self, size_bytes: int, packets: int) -> int:
-        """Return the wire bytes of all packets of a message."""
-        full = packets - 1
-        return full * self._full_wire_bytes + self.frames.data_wire_bytes(size_bytes - full * self._mtu_bytes)
 
     def _new_packet(self, now_ns: int) -> None:
         """Create the entry of packet `fresh`, which was never sent."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from host_agents.cc.base import Host, Path
+from host_agents import wire
+from host_agents.cc.base import Host, NotificationPoint, Path
 from host_agents.config import SCOPE_PAIR, NicConfig
 from host_agents.limiter import RateLimiter
 from host_agents.outlet import Group
@@ -22,6 +23,7 @@ class Sending:
         host: Host,
         port: Port,
         path: Path,
+        kind: int,
         config: NicConfig,
         protocol: Protocol,
         load_balancing: LoadBalancing,
@@ -31,12 +33,18 @@ class Sending:
         shared: Group | None,
     ) -> None:
         self.path = path
+        self.kind = kind  # kind of the peers' links; -1 for groups, and if all links are alike
         self.config = config  # configuration of the NIC, adapted to these queue pairs
         self.protocol = protocol
         self.load_balancing = load_balancing
         self.data_priority = data_priority
         self.scope = scope
         self.shared = shared
+        self.telemetry = protocol.info.telemetry
+        self.lengths = protocol.info.lengths
+        # Notification point of all these queue pairs; None if each has its own, or before the first one.
+        self.silent: NotificationPoint | None = None
+        self.ecn = wire.ECT0 if protocol.info.ecn_capable else wire.NOT_ECT  # of data
         # Whether a queue pair that is done frees its sending half, through which no reaction point
         # sends for other queue pairs.
         self.retires = shared is None and protocol.retires

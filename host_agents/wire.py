@@ -90,10 +90,13 @@ def parse_address(text: str) -> int:
 
     Raises ValueError for a text that is no such address.
     """
+    address = 0
     parts = text.split(".")
-    if len(parts) != 4 or not all(p.isascii() and p.isdigit() and len(p) <= 3 and int(p) < 256 for p in parts):
-        raise ValueError(f"{text!r}: expected an IPv4 address like 10.0.0.2")
-    return int.from_bytes(bytes(int(p) for p in parts), "big")
+    for part in parts:
+        if len(parts) != 4 or not (part.isascii() and part.isdigit() and len(part) <= 3 and int(part) < 256):
+            raise ValueError(f"{text!r}: expected an IPv4 address like 10.0.0.2")
+        address = address << 8 | int(part)
+    return address
 
 
 def mac_of(address: int, prefix: int = MAC_PREFIX) -> bytes:
