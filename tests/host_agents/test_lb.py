@@ -8,10 +8,11 @@ import pytest
 
 from host_agents import wire
 from host_agents.cc.base import Path
+from host_agents.config import SELECTIVE_REPEAT
 from host_agents.lb.base import LoadBalancer
 from host_agents.lb.plb import Plb
 from host_agents.lb.reps import Reps
-from host_agents.registry import load_balancers, resolve_load_balancer
+from host_agents.registry import load_balancers, protocols, resolve_load_balancer
 from p4cc._link import Trouble, Wire, connect, pair
 from tests.host_agents.narrow import due_frame, of_kind, replace_method
 
@@ -63,6 +64,27 @@ def test_spraying_reorders_and_nothing_is_sent_twice() -> None:
     assert qb.stats.bytes_delivered == 1_000_000
     assert qb.stats.out_of_order > 300
     assert qa.stats.packets_retransmitted == 0
+
+
+SPRAYING = sorted(name for name, info in load_balancers().items() if info.per_packet)
+SPRAYED = sorted(
+    name for name, info in protocols().items()
+    if info.nic is None and not info.single_path and SELECTIVE_REPEAT in info.reliabilities
+)
+
+
+@pytest.mark.parametrize("balancer", SPRAYING)
+@pytest.mark.parametrize("protocol", [*SPRAYED, "eqds+smartt", "rccc+nscc"])
+def test_every_protocol_of_several_paths_works_with_every_balancer(protocol: str, balancer: str) -> None:
+    a, b = pair(protocol, load_balancer=balancer, reliability=SELECTIVE_REPEAT, loss_packets=0)
+    qa, qb = connect(a, b)
+    qa.post(100_000)
+    link = Wire(a, b, trouble=Trouble(reorder=0.5, reorder_ns=4_000))
+    link.run(3_000_000)
+    assert qb.stats.bytes_delivered == qa.stats.bytes_acked == 100_000
+    assert qa.stats.packets_retransmitted == 0
+    entropies = {frame[34:36] for _, side, frame in link.sent if side == 0}
+    assert balancer == "plb" or len(entropies) > 8  # PLB changes the path only after congestion
 
 
 @pytest.mark.parametrize(
