@@ -1,17 +1,14 @@
 """The code in the documentation runs."""
 
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from host_agents import registry, wire
+from host_agents import wire
 from host_agents.collective.packets import READ
-from p4cc._link import Wire, connect, pair
-from p4switch import extensions
-from p4switch.registry import forget
+from p4cc._link import Wire
 from tests.host_agents.collective_star import nics
 from tests.host_agents.narrow import due_frame
 
@@ -20,32 +17,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def blocks(name: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (DOCS / name).read_text(), re.DOTALL)
-
-
-def test_the_protocol_of_the_guide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (code,) = blocks("adding-a-protocol.md")
-    file = tmp_path / "aimd_of_the_guide.py"
-    file.write_text(code)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    try:
-        extensions.load(file)
-        check_aimd()
-    finally:
-        forget(str(file))
-
-
-def check_aimd() -> None:
-    assert "aimd" in registry.protocols()
-    a, b = pair("aimd", {"decrease": 0.8})
-    qa, qb = connect(a, b)
-    qa.post(100_000)
-    Wire(a, b).run(1_000_000)
-    assert qb.stats.bytes_delivered == 100_000
-    assert qa.rate_bps == 100e9
-    qa.reaction_point.set_rate(1e9)
-    qa.post(10_000)
-    Wire(a, b).run(2_000_000)
-    assert qa.rate_bps == 1e9 + 10 * 100e6
 
 
 def test_the_example_of_the_api(monkeypatch: pytest.MonkeyPatch) -> None:
