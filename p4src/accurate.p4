@@ -52,13 +52,13 @@ parser AccurateParser(packet_in packet, out headers_t hdr, inout metadata_t meta
 // Registers of a contention point, by egress port.
 register<bit<48>>(MAX_PORTS) period_end_of;
 register<bit<32>>(MAX_PORTS) fsr_of;         // fair share now; 0: not yet known
-register<bit<32>>(MAX_PORTS) fsr_start_of;   // at the period's start
-register<bit<32>>(MAX_PORTS) fsr_before_of;  // the least in the previous period
-register<bit<32>>(MAX_PORTS) m_of;           // this period: flows bottlenecked here,
-register<bit<32>>(MAX_PORTS) b_of;           // rates of those bottlenecked elsewhere,
-register<bit<32>>(MAX_PORTS) b_max_of;       // the largest of those,
-register<bit<32>>(MAX_PORTS) n_of;           // all flows
-register<bit<32>>(MAX_PORTS) m_old_of;       // the same for the previous period
+register<bit<32>>(MAX_PORTS) fsr_start_of;   // fair share at the period's start
+register<bit<32>>(MAX_PORTS) fsr_before_of;  // least fair share in the previous period
+register<bit<32>>(MAX_PORTS) m_of;           // flows bottlenecked here in this period
+register<bit<32>>(MAX_PORTS) b_of;           // sum of the rates of flows bottlenecked elsewhere
+register<bit<32>>(MAX_PORTS) b_max_of;       // largest rate among these
+register<bit<32>>(MAX_PORTS) n_of;           // number of all flows
+register<bit<32>>(MAX_PORTS) m_old_of;       // the same four values for the previous period
 register<bit<32>>(MAX_PORTS) b_old_of;
 register<bit<32>>(MAX_PORTS) b_max_old_of;
 register<bit<32>>(MAX_PORTS) n_old_of;
@@ -196,8 +196,8 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta,
             load();
 
             // A flow-stop is classified like its flow before: by the share at the period's start,
-            // before others stopped, or, with the corrected rule, by the share announced since if
-            // that is less.
+            // // before others stopped, or, with the corrected rule, by the share announced later
+            // if that is less.
             threshold = fsr_start;
             if (corrected_rule == 1) {
                 if (fsr_before < threshold) {
@@ -208,7 +208,7 @@ control ContentionPoint(inout headers_t hdr, inout metadata_t meta,
                 }
             }
 
-            if (period_end - now - 1 >= period) {  // past, also if the clock has started anew
+            if (period_end - now - 1 >= period) {  // also true if the clock has restarted
                 new_period = true;
                 if (now - period_end < period && fsr != 0) {
                     m_old = m;

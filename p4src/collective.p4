@@ -34,19 +34,19 @@ struct metadata_t {
 const bit<32> SLOTS = COLLECTIVE_SLOTS;
 
 @noWarn("unused")  // used by the control plane
-const port_t BY_GROUP = 510;  // port of packets for a group, which the program's stage forwards
+const port_t BY_GROUP = 510;  // port of packets for a group, which the program's own stage forwards
 
 const bit<16> LANES_BYTES = 128;
-const bit<16> WITHOUT_LANES_BYTES = 60;  // from the IPv4 header to the ICRC
+const bit<16> WITHOUT_LANES_BYTES = 60;  // bytes from the IPv4 header to the ICRC
 const bit<16> WITH_LANES_BYTES = WITHOUT_LANES_BYTES + LANES_BYTES;
 const bit<16> IPV4_BYTES = 20;
 
 // Indices of collective_drops.
-const bit<32> DROP_RANK = 0;       // beyond the members
-const bit<32> DROP_OPERATOR = 1;   // unknown
-const bit<32> DROP_LANES = 2;      // shorter than its lanes
-const bit<32> DROP_SEQUENCE = 3;   // 0
-const bit<32> DROP_DIRECTION = 4;  // of the tree
+const bit<32> DROP_RANK = 0;       // the rank is beyond the members
+const bit<32> DROP_OPERATOR = 1;   // the operator is unknown
+const bit<32> DROP_LANES = 2;      // the packet is shorter than its lanes
+const bit<32> DROP_SEQUENCE = 3;   // the sequence is 0
+const bit<32> DROP_DIRECTION = 4;  // the direction does not fit the tree
 const bit<32> DROP_STALE = 5;
 const bit<32> DROP_DUPLICATE = 6;
 const bit<32> COLLECTIVE_DROP_REASONS = 7;
@@ -93,7 +93,7 @@ EACH_LANE(LANE_REGISTER)
 // two's complement: sum, min, max, and, or, xor. A sum wraps, so that any order gives the same
 // bits; a partial sum that overflows sets the header's bit, which stays set.
 const bit<4> KEEP = 14;  // the packet gets the sum
-const bit<4> PUT = 15;   // the packet's lanes are the first ones
+const bit<4> PUT = 15;   // the packet is the first, so its lanes are stored
 
 // The new value of one lane, in the register and in the packet.
 #define COMBINE_LANE(i)                                                            \
@@ -145,7 +145,7 @@ parser CollectiveParser(packet_in packet, out headers_t hdr, inout metadata_t me
         transition accept;
     }
 
-    @noWarn("uninitialized-use") @noWarn("invalid-header")  // what has an opcode has an IPv4 header
+    @noWarn("uninitialized-use") @noWarn("invalid-header")  // an opcode implies an IPv4 header
     state parse_contribution {
         packet.extract(hdr.collective);
         transition select(hdr.collective.group, hdr.ipv4.total_len) {
@@ -217,7 +217,7 @@ control Collective(inout headers_t hdr, inout metadata_t meta,
     bool    complete;
     bool    lanes_change = false;
     bool    heard_changes = false;
-    bool    leaves = false;  // the last contribution, or one pushed again
+    bool    leaves = false;  // true for the last contribution, or one pushed again
     bool    changes_class = false;
 
     action refuse(bit<32> reason) {
@@ -299,7 +299,7 @@ control Collective(inout headers_t hdr, inout metadata_t meta,
     action come_from_group() {
         hdr.ipv4.src_addr = 8w239 ++ hdr.collective.tree ++ hdr.collective.group;
         hdr.ethernet.src_addr = 16w0x0200 ++ hdr.ipv4.src_addr;
-        hdr.udp.checksum = 0;  // none: it covers what is combined
+        hdr.udp.checksum = 0;  // no checksum: it covers the lanes, which change
     }
 
     // A request returns to its sender.
@@ -438,7 +438,7 @@ control Collective(inout headers_t hdr, inout metadata_t meta,
                         replicate();
                     }
                 }
-                if (changes_class) {  // in one place: p4c gives a table one successor
+                if (changes_class) {  // applied in one place: p4c gives a table one successor
                     answer_class.apply();
                     reclassify();
                 }

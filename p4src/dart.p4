@@ -19,8 +19,8 @@ struct headers_t {
 
 struct metadata_t {
     common_metadata_t common;
-    bit<8>            queues;   // a bit for each priority that counts: the lanes, or its own
-    bit<32>           waiting;  // the bytes in those queues together
+    bit<8>            queues;   // one bit for each priority that counts: the lanes, or its own
+    bit<32>           waiting;  // sum of the bytes in those queues
 }
 
 #define MARKING_DEPTH ((depth_t)(meta.waiting >> 6))
@@ -46,7 +46,7 @@ const bit<32> NO_ENTRY = 0xFFFF;
 
 register<bit<64>>(DFT_ENTRIES) dft_key;
 register<port_t>(DFT_ENTRIES) dft_port;
-register<bit<48>>(DFT_ENTRIES) dft_used;  // the last match, in ticks
+register<bit<48>>(DFT_ENTRIES) dft_used;  // time of the last match, in ticks
 
 const bit<16> NO_INDEX = 0xFFFF;
 const bit<16> NO_GROUP = 0xFFFF;
@@ -164,10 +164,10 @@ control OtherPort(inout standard_metadata_t standard_metadata, in bit<16> group,
 // A packet has tokens (BTH): the number of switches that may still deflect it. A data packet with
 // tokens whose normal port leads to a switch
 //   1. takes the port of its entry if there is one; a message's last packet frees the entry;
-//   2. else, as a message's first packet, when at least threshold_bytes wait at the normal port,
-//      takes a random other candidate, and makes an entry: a free one, or one that nothing has
-//      matched for entry_timeout_ticks. A message of one packet needs none. Without an entry there
-//      is no deflection.
+//   2. otherwise, if it is a message's first packet and at least threshold_bytes wait at the normal
+//      port, takes a random other candidate and makes an entry: a free one, or one that no packet
+//      has matched for entry_timeout_ticks. A message of one packet needs no entry. If no entry is
+//      available, there is no deflection.
 // In both cases it spends a token. In the last lane nothing is deflected: an entry with its tokens
 // belongs to another message there. Any packet of a lane, data or not,
 //   3. changes to the next lane, with DSCP and priority, if it came from a higher tier and goes to
@@ -204,8 +204,8 @@ control Deflection(inout headers_t hdr, inout metadata_t meta,
 
     port_t  normal;
     port_t  port = DROP_PORT;
-    bit<32> packets_of_part;  // the bit of this packet's opcode
-    bit<64> sought;  // the key of this packet's message
+    bit<32> packets_of_part;  // bit of this packet's opcode
+    bit<64> sought;  // key of this packet's message
     bit<64> known;
     bit<48> now;
     bit<48> used;
@@ -216,10 +216,10 @@ control Deflection(inout headers_t hdr, inout metadata_t meta,
     counter(MAX_PORTS, CounterType.packets) deflected;
     counter(MAX_PORTS, CounterType.packets) allocated;
     counter(MAX_PORTS, CounterType.packets) freed;
-    counter(MAX_PORTS, CounterType.packets) expired;       // replaced an expired entry
+    counter(MAX_PORTS, CounterType.packets) expired;       // entries that replaced an expired one
     counter(MAX_PORTS, CounterType.packets) table_full;    // not deflected: no entry was available
     counter(MAX_PORTS, CounterType.packets) tokens_spent;  // deflected with the last token
-    counter(MAX_PORTS, CounterType.packets) last_lane;     // not deflected: it was in the last lane
+    counter(MAX_PORTS, CounterType.packets) last_lane;     // not deflected: in the last lane
 
     // lanes   the priorities that are lanes; bit i is priority i
     // last    1: only packets that match an entry of the message alone are deflected in this lane
@@ -232,7 +232,7 @@ control Deflection(inout headers_t hdr, inout metadata_t meta,
     }
 
     // entries      of the DFT, at most 16
-    // tokens_mask  7: the key has the tokens; 0: it has not
+    // tokens_mask  7: the key includes the tokens; 0: it does not
     action settings(bit<32> threshold_bytes, bit<32> entries, bit<48> entry_timeout_ticks,
                     bit<3> tokens_mask) {
         threshold = threshold_bytes;
@@ -260,7 +260,7 @@ control Deflection(inout headers_t hdr, inout metadata_t meta,
     action deflect() {
         standard_metadata.egress_spec = port;
         hdr.bth.tokens = hdr.bth.tokens - 1;
-        hdr.udp.checksum = 0;  // none: it covers the BTH
+        hdr.udp.checksum = 0;  // no checksum: it covers the BTH
         deflected.count((bit<32>)normal);
     }
 

@@ -11,12 +11,12 @@
 #include "include/quotient.p4"
 
 const bit<16> MAX_WEIGHT = 1023;
-const bit<8>  MAX_SWITCHES = 6;  // on a path: two of the records are the source's
+const bit<8>  MAX_SWITCHES = 6;  // on a path: two of the records belong to the source
 const bit<32> NO_LIMIT = 0xFFFFFFFF;
 const bit<16> EPOCHS_APART = 256;  // more than the epochs of packets in flight at a time
 
 #ifndef SPERC_WINDOW_ENTRIES
-#define SPERC_WINDOW_ENTRIES 16  // of a link's window table: a power of two
+#define SPERC_WINDOW_ENTRIES 16  // entries of a link's window table: a power of two
 #endif
 
 #ifndef SPERC_DIGITS
@@ -24,8 +24,8 @@ const bit<16> EPOCHS_APART = 256;  // more than the epochs of packets in flight 
 #endif
 
 // Indices of the counter speculative_drops.
-const bit<32> DROP_SPECULATIVE = 0;  // beyond what its epoch lets through
-const bit<32> DROP_NO_WINDOW = 1;    // without an entry for its epoch
+const bit<32> DROP_SPECULATIVE = 0;  // more packets than its epoch lets through
+const bit<32> DROP_NO_WINDOW = 1;    // no entry for its epoch
 
 @dropped["ingress", "speculative", "no_window"]
 counter(2, CounterType.packets) speculative_drops;
@@ -36,7 +36,7 @@ struct headers_t {
     udp_t             udp;
     bth_t             bth;
     sperc_t           sperc;
-    sperc_record_t[8] records;  // the first is this link's
+    sperc_record_t[8] records;  // the first is the record of this link
     speculative_t     speculative;
 }
 
@@ -47,7 +47,7 @@ struct metadata_t {
 #include "include/parser.p4"
 
 error {
-    SpercFieldUnsupported  // a weight, a state, too many switches
+    SpercFieldUnsupported  // a weight or a state is invalid, or there are too many switches
 }
 
 parser SpercParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -103,14 +103,14 @@ parser SpercParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
 
 // Registers of a link, by egress port.
 register<bit<48>>(MAX_PORTS) sum_e_of;
-register<bit<32>>(MAX_PORTS) num_b_of;       // in units of 2^-20
+register<bit<32>>(MAX_PORTS) num_b_of;       // NumB in units of 2^-20
 register<bit<32>>(MAX_PORTS) max_e_of;
-register<bit<32>>(MAX_PORTS) max_e_next_of;  // MaxE': this round's
+register<bit<32>>(MAX_PORTS) max_e_next_of;  // MaxE': the maximum of this round
 register<bit<48>>(MAX_PORTS) round_end_of;
-register<bit<32>>(MAX_PORTS) interval_of;    // between control packets of a flow, ns
+register<bit<32>>(MAX_PORTS) interval_of;    // interval between control packets of a flow, ns
 
 // The window table of 1RC. An entry has an epoch's number in its upper half and the window in
-// packets in its lower half; 0: free. An epoch's first control packet, of whichever flow, stores
+// packets in its lower half; 0: free. An epoch's first control packet, of any flow, stores
 // the number of packets of rate b in an RTT. A flow that starts in this epoch has this number,
 // divided by its weight, of speculative packets that pass, and at least one. Its control packet
 // returns the least such number. An epoch that has lost its slot to a newer one has no entry: none
@@ -175,12 +175,12 @@ control FairShare(inout headers_t hdr, inout metadata_t meta,
     bit<64> wide;
     bit<32> b;
     bit<32> x;
-    bit<32> elsewhere;  // e, the least that another link allows
+    bit<32> elsewhere;  // e: the smallest rate that another link allows
     bit<2>  state;
     bit<1>  ignore;
     bit<32> slot;
     bit<32> entry;
-    bit<16> later;      // by how many epochs the entry is newer, modulo 2^16
+    bit<16> later;      // number of epochs by which the entry is newer, modulo 2^16
 
     // capacity_kbps   c, below 2^43
     // tolerance_kbps  of comparisons
@@ -264,7 +264,7 @@ control FairShare(inout headers_t hdr, inout metadata_t meta,
             old_weight.apply();
             new_weight.apply();
 
-            if (round_end - now - 1 >= round) {  // past, also if the clock has started anew
+            if (round_end - now - 1 >= round) {  // also true if the clock has restarted
                 if (now - round_end < round) {
                     max_e = max_e_next;
                 } else {

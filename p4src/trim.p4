@@ -19,7 +19,7 @@ struct headers_t {
 
 struct metadata_t {
     common_metadata_t common;
-    bit<1>            trimmed;  // by this switch
+    bit<1>            trimmed;  // trimmed by this switch
 }
 
 #include "include/ecn.p4"
@@ -42,7 +42,7 @@ action make_trimmed(inout headers_t hdr, in bit<6> dscp) {
 action set_length(inout headers_t hdr, in bit<16> packet_bytes) {
     hdr.ipv4.total_len = packet_bytes - ETHERNET_BYTES;
     hdr.udp.length = packet_bytes - UDP_OFFSET_BYTES;
-    hdr.udp.checksum = 0;  // none: the covered payload is gone
+    hdr.udp.checksum = 0;  // no checksum: the payload that it covers is gone
 }
 
 #define IS_DATA                                     \

@@ -41,7 +41,7 @@ parser ProbeParser(packet_in packet, out headers_t hdr, inout metadata_t meta, i
 const bit<32> PORTS = 512;
 const bit<32> LONGEST = 0xFFFFFF;
 
-register<bit<32>>(PORTS) smoothed_delay_of;  // by egress port, in units of 1.024 ns
+register<bit<32>>(PORTS) smoothed_delay_of;  // one for each egress port, in units of 1.024 ns
 
 control Delays(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t standard_metadata) {
     EcnMarking() marking;

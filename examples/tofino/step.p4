@@ -7,7 +7,7 @@
 #include <tna.p4>
 
 #ifndef THRESHOLD_CELLS
-#define THRESHOLD_CELLS 500  // of 80 bytes
+#define THRESHOLD_CELLS 500  // a cell has 80 bytes
 #endif
 
 const bit<16> TYPE_IPV4 = 0x0800;

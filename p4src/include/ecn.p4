@@ -22,7 +22,7 @@ const bit<2> ECN_CE = 3;
 control EcnMarking(inout headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
     bit<32> red_span = 1;
-    depth_t kmin = 0x7FFFF;  // out of reach: without an entry nothing is marked
+    depth_t kmin = 0x7FFFF;  // never reached: without an entry no packet is marked
     depth_t kmax = 0x7FFFF;
     depth_t above_kmin = 0;
     depth_t above_kmax = 0;

@@ -7,7 +7,7 @@
 //         and those of the load balancer for the ports of each group. The salt is the switch's own.
 // With the macro MULTICAST a prefix may also lead to replicate(group), a copy to each port of a
 // multicast group of the packet replication engine, or to no_group, for group addresses
-// (239.0.0.0/8) without a group. include/switch.p4 says what stages are.
+// (239.0.0.0/8) without a group. include/prelude.p4 defines a stage.
 #ifndef P4CC_FORWARDING_P4
 #define P4CC_FORWARDING_P4
 
@@ -19,7 +19,8 @@
 // which sets egress_spec to a port of the group. A group has at least two ports, and the priority
 // is known. `found` is false where the group is not known. A load balancer that sends one flow over
 // several paths has the annotation @per_packet; one that uses the same links in both directions
-// between two hosts has @symmetric[]: a chip's compiler takes it for a hash's without the brackets.
+// between two hosts has @symmetric[]: without the brackets a chip's compiler reads it as a hash's
+// annotation.
 #define P4CC_FILE_OF(name) <name.p4>
 #ifdef LOAD_BALANCER
 #include P4CC_FILE_OF(LOAD_BALANCER)

@@ -5,7 +5,7 @@
 #define P4CC_PARSER_P4
 
 error {
-    Ipv4HeaderUnsupported  // not version 4, or with options
+    Ipv4HeaderUnsupported  // not version 4, or options are present
 }
 
 parser RoceParser(packet_in packet, out headers_t hdr, inout metadata_t meta,

@@ -9,7 +9,7 @@
 
 #include <core.p4>
 
-const bit<32> GROUPS = 1024;  // of ports of equal cost
+const bit<32> GROUPS = 1024;  // groups of ports of equal cost
 
 #ifdef __TARGET_TOFINO__
 #include "tofino/target.p4"
@@ -20,24 +20,24 @@ const bit<32> GROUPS = 1024;  // of ports of equal cost
 
 // Values that the stages of every switch pass to each other.
 struct common_metadata_t {
-    bit<8>  opcode;         // of the BTH; 0 if it is not RoCEv2
+    bit<8>  opcode;         // opcode in the BTH; 0 if the packet is not RoCEv2
     bit<32> queue;          // index of the queue that counts this packet (include/queue_bytes.p4)
-    bit<32> counted_bytes;  // bytes that it counts there; 0: none
+    bit<32> counted_bytes;  // bytes that the packet counts there; 0: none
 }
 
 // @noWarn: no program uses all of these.
-@noWarn("unused") const port_t DROP_PORT = 511;  // where mark_to_drop sends a packet
+@noWarn("unused") const port_t DROP_PORT = 511;  // port to which mark_to_drop sends a packet
 
 // The smallest charge of a link for a frame if headers are not charged.
 @noWarn("unused") const bit<32> FLIT_BYTES = 16;
 
 // Indices of the counter ingress_drops.
-@noWarn("unused") const counter_index_t DROP_MALFORMED = 0;  // too short; IPv4 options
+@noWarn("unused") const counter_index_t DROP_MALFORMED = 0;  // too short, or with IPv4 options
 @noWarn("unused") const counter_index_t DROP_NOT_IPV4 = 1;
-@noWarn("unused") const counter_index_t DROP_CHECKSUM = 2;  // IPv4 header checksum
+@noWarn("unused") const counter_index_t DROP_CHECKSUM = 2;  // the IPv4 header checksum is wrong
 @noWarn("unused") const counter_index_t DROP_TTL = 3;
 @noWarn("unused") const counter_index_t DROP_NO_ROUTE = 4;
-@noWarn("unused") const counter_index_t DROP_NO_GROUP = 5;  // a multicast group that leads nowhere
+@noWarn("unused") const counter_index_t DROP_NO_GROUP = 5;  // the multicast group does not exist
 const bit<32> DROP_REASONS = 6;
 
 // Their names in a run's ledger. A program has its own counters for packets that it drops, absorbs

@@ -10,12 +10,12 @@
 #ifndef P4CC_QUEUE_BYTES_P4
 #define P4CC_QUEUE_BYTES_P4
 
-const bit<32> QUEUES = 4096;  // 512 ports, 8 priorities
+const bit<32> QUEUES = 4096;  // for 512 ports with 8 priorities
 
 register<bit<32>>(QUEUES) queue_bytes;
 
 #ifdef KEEP_DEPARTURES
-register<bit<48>>(QUEUES) last_departure;  // of a packet, or when the queue began to fill; ticks
+register<bit<48>>(QUEUES) last_departure;  // ticks; or when the queue began to fill
 #define KEEP_DEPARTURE(tick) last_departure.write(meta.common.queue, tick);
 #else
 #define KEEP_DEPARTURE(tick)

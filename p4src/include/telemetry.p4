@@ -27,8 +27,8 @@ struct headers_t {
     udp_t                      udp;
     bth_t                      bth;
     int_shim_t                 int_shim;
-    int_record_t[INT_MAX_HOPS] int_records;  // of the hops before; the last element stays free
-    int_record_t               int_record;   // this hop's
+    int_record_t[INT_MAX_HOPS] int_records;  // of earlier hops; the last element stays free
+    int_record_t               int_record;   // this hop's record
 }
 
 struct metadata_t {
@@ -144,7 +144,7 @@ control Telemetry(inout headers_t hdr, inout metadata_t meta,
         hdr.int_shim.path_id = shim[11:0];
         hdr.ipv4.total_len = hdr.ipv4.total_len + INT_RECORD_BYTES;
         hdr.udp.length = hdr.udp.length + INT_RECORD_BYTES;
-        hdr.udp.checksum = 0;  // none: the covered bytes have changed
+        hdr.udp.checksum = 0;  // no checksum: the bytes that it covers have changed
     }
 
     apply {

@@ -37,7 +37,7 @@ control LoadBalancer(inout headers_t hdr, inout metadata_t meta,
         random(first, 0, group_size - 1);
         random(second, 0, group_size - 2);
         if (second >= first) {
-            second = second + 1;  // another one
+            second = second + 1;  // so that the two members differ
         }
         first_member.apply(group_id, first, standard_metadata.egress_spec);
         found = standard_metadata.egress_spec != DROP_PORT;

@@ -12,11 +12,11 @@
 
 #include "../forwarding.p4"
 
-const bit<16> ETHERTYPE_RATE_UPDATE = 0x88B5;  // of local experiments (IEEE 802)
+const bit<16> ETHERTYPE_RATE_UPDATE = 0x88B5;  // EtherType for local experiments (IEEE 802)
 
 Register<bit<32>, port_t>(MAX_PORTS) arrived_of;    // Y so far, by egress port
-Register<bit<32>, port_t>(MAX_PORTS) queued_of;     // q in cells, when a packet left last
-Register<bit<32>, port_t>(MAX_PORTS) reduction_of;  // 0: R is C
+Register<bit<32>, port_t>(MAX_PORTS) queued_of;     // q in cells, when the last packet left
+Register<bit<32>, port_t>(MAX_PORTS) reduction_of;  // logarithm of C / R; 0: R is C
 
 parser RateParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {

@@ -11,10 +11,10 @@
 #endif
 
 typedef bit<9> counter_index_t;
-typedef bit<32> depth_t;  // cells; a container's width, in which a chip can compare
+typedef bit<32> depth_t;  // cells; as wide as a container, in which a chip can compare
 typedef bit<16> frame_bytes_t;  // bytes of a frame on a link, as wide as the length in IPv4
 
-@noWarn("unused") const bit<16> FCS_BYTES = 4;  // which a chip counts as the packet's
+@noWarn("unused") const bit<16> FCS_BYTES = 4;  // a chip counts them as the packet's
 
 #if __TARGET_TOFINO__ == 2
 @noWarn("unused") const bit<9> GENERATOR_PORT = 6;
@@ -22,8 +22,8 @@ typedef bit<16> frame_bytes_t;  // bytes of a frame on a link, as wide as the le
 @noWarn("unused") const bit<9> GENERATOR_PORT = 68;
 #endif
 
-// v1model's metadata, as far as stages use it; include/tofino/pipeline.p4 takes it from intrinsic
-// metadata and back.
+// v1model's metadata, as far as stages use it; include/tofino/pipeline.p4 converts it from and to
+// intrinsic metadata.
 struct standard_metadata_t {
     bit<9>  ingress_port;
     bit<9>  egress_spec;
@@ -37,7 +37,7 @@ struct standard_metadata_t {
     bit<1>  checksum_error;
     bit<1>  malformed;
 #if __TARGET_TOFINO__ == 2
-    bit<16> cut_bytes;  // to which ingress cuts the packet, FCS included; 0: not at all
+    bit<16> cut_bytes;  // length to which ingress cuts the packet, with FCS; 0: it does not
 #endif
 }
 
@@ -60,7 +60,7 @@ void mark_to_drop(inout standard_metadata_t standard_metadata) {
     standard_metadata.checksum_error = (bit<1>)name.verify();
 #define IS_MALFORMED (standard_metadata.malformed == 1)
 #define IS_SHORTER_THAN(length) (false)  // ingress does not have a packet's length
-#define IS_GENERATED (standard_metadata.ingress_port == GENERATOR_PORT)  // by the chip itself
+#define IS_GENERATED (standard_metadata.ingress_port == GENERATOR_PORT)  // the chip made it
 
 // Elements of a stack whose number, from 1 to MAX_COUNTED, is a field of the packet: a state for
 // each. A loop needs the parser counter, but a chip's compiler takes that to pad short packets. A
@@ -119,8 +119,8 @@ control FlowHash(in bit<32> src_addr, in bit<32> dst_addr, in bit<8> protocol, i
     }
 }
 
-// Hash of two addresses, which is the same for both directions, and of the TTL, by which switches
-// one behind the other differ.
+// Hash of two addresses, which is the same for both directions, and of the TTL, which differs
+// between switches that follow each other.
 control PairHash(in bit<32> src_addr, in bit<32> dst_addr, in bit<8> ttl, out bit<32> value) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) crc;
     Hash<bit<32>>(HashAlgorithm_t.CRC32) ttl_crc;

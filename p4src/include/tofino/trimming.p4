@@ -4,8 +4,8 @@
 // so a queue may exceed its limit by a packet. A packet that is trimmed asks for the depths of two
 // queues, and a register is accessed once a packet, so there are two registers with all depths.
 //
-// Only the packet passes to egress, which knows a trimmed one by its opcode, so packets that other
-// switches have trimmed are not marked either, and trimmed_sent counts them.
+// Only the packet passes to egress, which recognizes a trimmed one by its opcode. So packets that
+// other switches have trimmed are not marked either, and trimmed_sent counts them.
 #ifndef P4CC_TRIMMING_P4
 #define P4CC_TRIMMING_P4
 
@@ -13,7 +13,7 @@
 #error trim.p4: expected T2NA, because TNA does not show its queues to ingress
 #endif
 
-typedef bit<16> length_t;  // of a packet, as wide as a header's field, since both share containers
+typedef bit<16> length_t;  // length of a packet, as wide as a header's field: both share containers
 typedef bit<13> queue_index_t;  // pipe, and the queue's number in its pipe
 
 const bit<32> QUEUES = 8192;
@@ -66,9 +66,9 @@ control LengthExcess(in length_t packet_bytes, in length_t limit_bytes,
     }
 }
 
-// Whether a queue has room. `spread` is a mask: each packet leaves a random number of cells free
-// whose bits are in it (include/v1model/trimming.p4 says why).
-@noWarn("unused")  // what the packet holds, and when the queue was served last
+// Decide whether a queue has room. `spread` is a mask: each packet leaves a random number of cells
+// free, which has only bits of the mask (include/v1model/trimming.p4 gives the reason).
+@noWarn("unused")  // the packet's bytes, and the time when the queue was last served
 control Admission(inout metadata_t meta, in length_t packet_bytes, in bit<32> limit,
                   in bit<32> spread, in bit<48> drain_ticks,
                   in standard_metadata_t standard_metadata, out bool admitted)(

@@ -10,11 +10,11 @@
 #include "../queue_bytes.p4"
 
 // Registers of a link, by egress port.
-register<bit<32>>(MAX_PORTS) rate_of;     // R; 0: not computed yet, which is C
-register<bit<32>>(MAX_PORTS) arrived_of;  // Y so far
-register<bit<48>>(MAX_PORTS) updated_of;  // when R was computed last
+register<bit<32>>(MAX_PORTS) rate_of;     // R; 0: not computed yet, so R is C
+register<bit<32>>(MAX_PORTS) arrived_of;  // Y since the last update
+register<bit<48>>(MAX_PORTS) updated_of;  // time at which R was computed last
 
-const bit<64> ONE = 0x10000;  // of alpha and f
+const bit<64> ONE = 0x10000;  // 1 as a value of alpha and f
 
 // Ingress stage: compute the rate R of the link, and lower a rate packet to it.
 //
@@ -54,9 +54,9 @@ control RateControl(inout headers_t hdr, inout metadata_t meta,
     bit<32> arrived;
     bit<32> bytes;
     bit<32> waiting;
-    bit<64> more;  // in bytes, in units of 2^-16
+    bit<64> more;  // bytes in units of 2^-16
     bit<64> less;
-    bit<64> part;  // f without its sign, in units of 2^-16
+    bit<64> part;  // absolute value of f, in units of 2^-16
 
     // capacity        C, in bytes for each 2^16 ticks of the switch's clock
     // bdp_bytes       C d; inverse_bdp is 2^32 / bdp_bytes
@@ -107,7 +107,7 @@ control RateControl(inout headers_t hdr, inout metadata_t meta,
             passed = now - updated;
             if (passed >= interval) {
                 if (passed > rtt << 4) {
-                    passed = rtt << 4;  // idle for long: R doubles, or is C
+                    passed = rtt << 4;  // after a long idle time R doubles, or is C
                 }
                 queue_bytes.read(waiting,
                                  (bit<32>)(standard_metadata.egress_spec ++ data_priority));

@@ -5,7 +5,7 @@
 #include <v1model.p4>
 
 typedef bit<32> counter_index_t;
-typedef bit<19> depth_t;  // cells
+typedef bit<19> depth_t;  // a depth in cells
 typedef bit<32> frame_bytes_t;  // bytes that a frame takes on a link
 
 #define PACKET_COUNTER(size) counter(size, CounterType.packets)

@@ -2,15 +2,15 @@
 //
 // Table: traffic_manager_trims (port -> trimmed_dscp). Egress turns the rest of packets that the
 //          traffic manager trims into trimmed packets.
-// Counter: by egress port: cut_dropped (cut by the traffic manager, and not data, or without an
-//          entry in traffic_manager_trims).
+// Counter: by egress port: cut_dropped (packets that the traffic manager cut, and that are not data
+//          or have no entry in traffic_manager_trims).
 #ifndef P4CC_TRIMMING_P4
 #define P4CC_TRIMMING_P4
 
 #define KEEP_DEPARTURES
 #include "../queue_bytes.p4"
 
-typedef bit<32> length_t;  // of a packet
+typedef bit<32> length_t;  // length of a packet
 
 #define QUEUE_LIMIT queue_limit
 #define QUEUED(name) name##_bytes
@@ -34,9 +34,9 @@ control LengthExcess(in length_t packet_bytes, in length_t limit_bytes,
 // that no packet has left for longer than it takes to drain, is empty.
 //
 // spread_bytes breaks phases (Handley et al., SIGCOMM 2017, 3.1). Flows at line rate send in step.
-// Without it, the same flow would always get the space that a departure has
-// freed. NDP's switch trims the newest packet or the last one in the queue; a program reaches only
-// the newest, a traffic manager that trims (traffic_manager_trims) both.
+// Without it, the same flow would always get the space that a departure has freed. NDP's switch
+// trims the newest packet or the last one in the queue. A program can trim only the newest, a
+// traffic manager (traffic_manager_trims) both.
 control Admission(inout metadata_t meta, in length_t packet_bytes, in bit<32> limit_bytes,
                   in bit<32> spread_bytes, in bit<48> drain_ticks,
                   in standard_metadata_t standard_metadata, out bool admitted) {

@@ -72,7 +72,7 @@ static int generate(const char *interface, double seconds, double rate, uint32_t
     d[37] = 4791 & 255;
     d[38] = (bytes - 34) >> 8 & 255;
     d[39] = (bytes - 34) & 255;
-    d[42] = 0x04; /* RC SEND only */
+    d[42] = 0x04; /* opcode of RC SEND Only */
     frame->data_len = bytes;
     uint64_t start = nanoseconds(CLOCK_MONOTONIC), now = start, sent = 0;
     while (now < start + (uint64_t)(seconds * 1e9)) {

@@ -42,7 +42,7 @@ void live_frame_free(live *l, p4_frame *f)
     pool_put(&l->pool, f);
 }
 
-/* -- what the pipeline asks for ---------------------------------------------------------------------------------- */
+/* -- requests of the pipeline ---------------------------------------------------------------------------------- */
 
 static p4_frame *env_frame_new(void *ctx, uint32_t cap) { return live_frame_new(ctx, cap); }
 static void env_frame_free(void *ctx, p4_frame *frame) { live_frame_free(ctx, frame); }
@@ -378,7 +378,7 @@ int live_change_link(live *l, const live_change *change)
     return 0;
 }
 
-/* -- whoever is not the loop ------------------------------------------------------------------------------------------ */
+/* -- other threads ------------------------------------------------------------------------------------------ */
 
 void live_wake(live *l)
 {

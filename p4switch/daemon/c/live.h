@@ -26,7 +26,7 @@
 #define LIVE_BATCH 64
 #define LIVE_CPU_FRAMES 1024 /* waiting packet-ins; further ones are dropped */
 #define LIVE_NEVER UINT64_MAX
-#define LIVE_LAG_BUCKETS 40  /* lag in [2^i, 2^(i+1)) ns; bucket 0 includes 0 */
+#define LIVE_LAG_BUCKETS 40  /* bucket i: lag in [2^i, 2^(i+1)) ns; bucket 0 includes 0 */
 
 struct live;
 
@@ -63,9 +63,9 @@ typedef struct live_port {
     live_xdp *xdp;      /* NULL: frames are sent by the socket */
     uint64_t arrival;   /* arrival of the next frame in the ring; NEVER if the last look found none */
     live_log log;
-    char name[16];      /* of the interface */
+    char name[16];      /* name of the interface */
     uint64_t delay_ns;
-    int32_t framing_bytes; /* of its link */
+    int32_t framing_bytes; /* framing of its link */
     wire wire; /* frames that left the queue and are still being transmitted or on the wire */
     p4_frame *batch[LIVE_BATCH];
     uint32_t batched;
@@ -112,13 +112,13 @@ typedef struct live {
     int32_t framing_bytes;
     uint64_t now, origin;    /* now: time of the current event; origin: CLOCK_MONOTONIC at time 0 */
     uint64_t kernel_origin;  /* CLOCK_REALTIME at time 0, because the kernel's time stamps use this clock */
-    uint64_t clocks_read;    /* when it was determined */
+    uint64_t clocks_read;    /* time at which it was determined */
     uint64_t rest_ns;        /* how long frames may wait in their rings, so that many are handled at once */
     uint64_t waited_at, waited_events; /* when the loop last began to wait, and the events before */
     uint64_t log_interval;   /* minimum interval between logged depths; 0: no log */
     pool pool;
     tm_limits limits;        /* of every port */
-    uint64_t timer;          /* when the pipeline wants to be called; LIVE_NEVER: not at all */
+    uint64_t timer;          /* time at which the pipeline wants to be called; LIVE_NEVER: none */
     uint8_t arriving;        /* the PFC class of the packet that the pipeline is processing */
     p4_frame *cpu_first, **cpu_last;
     uint32_t cpu_count;

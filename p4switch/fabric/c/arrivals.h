@@ -11,7 +11,7 @@ typedef struct arrival {
 } arrival;
 
 typedef struct arrivals {
-    arrival *list, *spare; /* both have room for cap */
+    arrival *list, *spare; /* both have room for `cap` items */
     uint32_t count, cap;
 } arrivals;
 

@@ -83,7 +83,7 @@ workers *workers_join(net *n, transport *way, const uint32_t *owner)
     }
     for (uint32_t i = 0; i < 2 * n->link_count; i++)
         workers_own_port(n, n->ends[i]);
-    if (!hosts) { /* all those that it can report to belong to other workers */
+    if (!hosts) { /* every node that it can report to belongs to another worker */
         wheel_free(n->wheel);
         n->wheel = must_have(wheel_new());
     }
@@ -271,7 +271,7 @@ static void count_call_of_all(net *n)
 static bool call_is_here(const net *n)
 {
     const workers *w = n->workers;
-    bool theirs = false; /* whether a worker has one that is its alone, and that comes first there */
+    bool theirs = false; /* whether the first callback of a worker is one that only it has */
     for (uint32_t i = 0; i < w->count; i++)
         if (w->notices[i].own_call && w->notices[i].call == w->all.call)
             theirs = i != w->rank;

@@ -23,7 +23,7 @@ typedef struct notice {
     uint64_t known; /* time before which nothing starts at this worker that the others do not know */
     uint64_t careful; /* windows are one instant long from the latest of these times on */
     int64_t paused;
-    bool own_call;       /* ... and whether it is this worker's alone */
+    bool own_call;       /* ... and whether only this worker has it */
     bool stop, deadlock, pfc_used, late, waiting, settled, on_brink, finished;
 } notice;
 
@@ -31,9 +31,9 @@ typedef struct notice {
 typedef enum word_kind {
     WORD_FRAME,
     WORD_FLOW,     /* before a flow's first frame: its number at the sender, and its key */
-    WORD_BROADCAST, /* by the owner, to all; handed to net_ops.deliver */
-    WORD_GATHERED, /* by the owner, who takes it out */
-    WORD_SUSPECT,  /* three of watch.c */
+    WORD_BROADCAST, /* from the owner to all; passed to net_ops.deliver */
+    WORD_GATHERED, /* from the owner, who removes it */
+    WORD_SUSPECT,  /* three kinds of watch.c */
     WORD_HELD,
     WORD_HOLDER,
 } word_kind;
@@ -58,7 +58,7 @@ typedef struct workers {
     notice *notices;
     notice all;
     uint64_t sent[2]; /* first arrival among the frames on their way to others, by side */
-    uint64_t events;  /* of all, at the last meeting */
+    uint64_t events;  /* combined notice of the last meeting */
     uint32_t paused, meetings;
 } workers;
 

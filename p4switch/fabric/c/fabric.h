@@ -15,7 +15,7 @@ typedef struct fabric {
     uint64_t now_value;
     PyObject *now; /* the int now_value, or NULL */
     bool running, settling;
-    PyObject *settle; /* settles hosts that are held; NULL: none ever is */
+    PyObject *settle; /* settles hosts that are held; NULL: no host is ever held */
     PyObject *deliver, *waiting, *exchange; /* of a worker, see fabric_workers.c; the last two may be NULL */
     Py_buffer memory;                      /* that it shares with others; memory.obj is NULL: none */
     uint32_t pauses;
@@ -23,11 +23,11 @@ typedef struct fabric {
 
 typedef struct host {
     PyObject *receive, *next_frame, *next_wakeup; /* bound methods, ... */
-    PyObject *may_report; /* ... this one is optional; NULL: every frame may make it report something */
-    bool busy; /* one of them is being called */
+    PyObject *may_report; /* ... this one is optional; NULL: every frame may cause a report */
+    bool busy; /* one of the methods is being called */
 } host;
 
-/* Arguments. NULL: ValueError is set. */
+/* Read arguments. NULL: ValueError is set. */
 node *fabric_node(fabric *self, long index);
 node *fabric_switch(fabric *self, long index);
 net_port *fabric_port(fabric *self, long index, long number);

@@ -36,7 +36,7 @@ static void row_end(table *t)
     memcpy(buffer_add(&t->data, t->columns * sizeof(int64_t)), t->row, t->columns * sizeof(int64_t));
 }
 
-/* A first row that only supplies the names. */
+/* Makes a first row that only supplies the names. */
 static void forget_row(table *t)
 {
     t->rows = 0;

@@ -100,7 +100,7 @@ static PyObject *now_int(fabric *self)
     return value;
 }
 
-/* method(now[, data]); new reference. */
+/* Calls method(now[, data]) and returns a new reference. */
 static PyObject *call_host(fabric *self, host *h, PyObject *method, PyObject *data)
 {
     PyObject *now = now_int(self);
@@ -383,7 +383,7 @@ static net_status run_slices(fabric *self, uint64_t until, uint64_t max_events, 
             if (!result)
                 return NET_ERROR;
             Py_DECREF(result);
-            if (n->stop) /* said there */
+            if (n->stop) /* set there */
                 return NET_STOPPED;
         }
     }

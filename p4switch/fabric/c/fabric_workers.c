@@ -51,7 +51,7 @@ static uint32_t *owners_of(fabric *self, PyObject *owners, uint32_t count, uint3
     else if (len != (Py_ssize_t)n->all.count)
         PyErr_Format(PyExc_ValueError, "owners: %zd; expected one for each of %u nodes", len, n->all.count);
     uint32_t seen = UINT32_MAX;
-    *hosts = 0; /* how many workers in a row have hosts */
+    *hosts = 0; /* number of workers in a row that have hosts */
     for (Py_ssize_t i = 0; i < len && !PyErr_Occurred(); i++) {
         long owner = PyLong_AsLong(PySequence_Fast_GET_ITEM(list, i));
         if (owner == -1 && PyErr_Occurred())

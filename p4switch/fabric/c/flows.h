@@ -15,10 +15,10 @@ typedef struct flow {
     uint64_t delivered_packets, delivered_bytes;
     uint64_t dropped_packets, dropped_bytes;
     int64_t first_sent_ns, last_sent_ns, first_delivered_ns, last_delivered_ns; /* -1: never */
-    bool traced;     /* its packets have rows of their own */
+    bool traced;     /* each of its packets has a row */
     uint32_t of;     /* for the row of a traced packet: its flow, which has all counts; 0: this is the row of a flow */
     uint32_t packet; /* for a traced packet: its number among those that the host sent, from 1 */
-    int32_t psn;     /* and the packet sequence number of its BTH; -1: none */
+    int32_t psn;     /* packet sequence number of its BTH; -1: none */
 } flow;
 
 typedef struct flows {
@@ -47,7 +47,7 @@ uint32_t flows_tag(flows *f, flow_key key); /* creates a flow if necessary; 0: n
 bool flows_parse(p4_frame *frame, flow_key *key);
 int32_t flows_psn(const p4_frame *frame); /* -1: none */
 
-/* The same for a sender that has few flows at a time: those that it used last are found without the table. */
+/* As flows_tag, for a sender with few flows at a time: finds those that it used last without the table. */
 static inline uint32_t flows_recent_tag(flows *f, recent_flows *recent, flow_key key)
 {
     struct recent_flow *place = &recent->flows[(key.qp ^ key.dst_ip) % RECENT_FLOWS];

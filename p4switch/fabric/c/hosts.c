@@ -59,7 +59,7 @@ static int serve_host(net *n, node *host, bool contiguous)
 {
     p4_frame *frame = NULL;
     uint64_t when = 0;
-    for (int i = 0; i < 2; i++) { /* twice, if new data was posted in between */
+    for (int i = 0; i < 2; i++) { /* a second time if new data was posted in between */
         if (n->ops->next_frame(n, host, &frame) < 0)
             goto failed;
         if (frame) {

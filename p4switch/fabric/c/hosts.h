@@ -10,7 +10,7 @@ int net_run_hosts(net *n, uint32_t side);
 int net_settle(net *n, uint64_t end, bool again);
 void net_host_wake_at(net *n, node *host, uint64_t time);
 
-/* Notes that something is due at the host at this index at `time`. */
+/* Notes that an event is due at the host at this index at `time`. */
 static inline void net_host_due(net *n, uint32_t place, uint64_t time)
 {
     if (n->independent)

@@ -108,7 +108,7 @@ static bool level(const net *n)
     return n->sides != 2 || n->done[0] == n->done[1];
 }
 
-/* Lets the hosts that are held before `end` go on, at all workers; `here`: some are, here.
+/* Lets the hosts that are held before `end` go on, at all workers; `here`: true if this worker has some.
    If the owner settles at one worker, it does so at each: frames of what starts there may arrive at any of them. */
 static void settle_hosts(net *n, uint64_t end, bool here)
 {
@@ -180,7 +180,7 @@ static void run_window(net *n, uint64_t until)
     end = min_time(end, min_time(n->company->next_call(n), n->recorder.next_sample_ns));
     if (n->settles)
         end = min_time(end, n->done[side] < n->careful_ns ? n->careful_ns : n->done[side] + 1);
-    if (n->sides == 2 && end < n->done[!side]) /* requested after an error, since when it has done nothing */
+    if (n->sides == 2 && end < n->done[!side]) /* requested after an error, since which it has done nothing */
         n->done[!side] = end;
     advance(n, side, n->pfc_used ? min_time(end, watch) : end);
 }
@@ -245,7 +245,7 @@ net_status net_run(net *n, uint64_t until, uint64_t budget)
         if (level(n)) {
             if (!n->sides) {
                 net_find_sides(n);
-                if (!meet(n)) { /* what is next was asked by side */
+                if (!meet(n)) { /* the next event is asked for by side */
                     n->failed = false;
                     return NET_ERROR;
                 }

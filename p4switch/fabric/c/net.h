@@ -45,7 +45,7 @@ typedef enum event_kind {
     EV_PFC_APPLY,   /* the reaction time to a PFC frame is over */
     EV_PFC_EXPIRE,  /* a pause may have timed out */
     EV_PFC_REFRESH, /* pauses have to be renewed */
-    EV_TIMER,       /* the pipeline wants to be called; of no port */
+    EV_TIMER,       /* the pipeline wants to be called; belongs to no port */
 } event_kind;
 
 struct net;
@@ -81,14 +81,14 @@ typedef struct node {
     struct net *net;
     p4_switch *sw;      /* NULL: a host */
     void *host, *object; /* for the owner: used by net_ops, and keeps the switch alive */
-    net_port *port;     /* a host's only one */
+    net_port *port;     /* the only port of a host */
     uint32_t index;     /* index among the nodes, ... */
     uint32_t place;     /* ... and among the hosts or the switches */
     heap events;        /* PFC events and timers of a switch; calls of a host */
     ready ready;        /* ports of a switch that wait for their links */
     recent_flows recent; /* of a host */
     uint64_t wake_ns, hint_ns; /* for a host: when it wants to be asked; when the wheel will check it */
-    uint64_t hold_ns;          /* for a host: time from which nothing happens there until it is moved */
+    uint64_t hold_ns;          /* for a host: time at which it is held, until the owner moves that time */
     uint64_t timer_ns;         /* for a switch: time of the pending EV_TIMER that counts, or TIME_NEVER */
     uint32_t latency_ns;
     tm_switch tm;
@@ -135,7 +135,7 @@ typedef struct net_ops {
     int (*deliver)(struct net *net); /* delivers messages of workers: see exchange.h */
     /* Hosts are held before `end`: lets them go on. 1: after a meeting of the workers again. */
     int (*settle)(struct net *net, uint64_t end, bool again);
-    void (*release)(node *at); /* its host or switch is no longer used */
+    void (*release)(node *at); /* called when its host or switch is no longer used */
 } net_ops;
 
 /* Queries of the run loop, answered by a single process (loop.c), or by one of several workers, all of which ask the
@@ -143,7 +143,7 @@ typedef struct net_ops {
 typedef struct net_company {
     uint64_t (*next_time)(const struct net *net, uint32_t side); /* time of the next event on a side at any worker, */
     uint64_t (*next_call)(const struct net *net);                /* and time of the next callback */
-    bool (*call_is_here)(const struct net *net);                 /* whether that is to be called here */
+    bool (*call_is_here)(const struct net *net);                 /* whether that callback is to be called here */
     void (*count_call)(struct net *net);
     bool (*late)(const struct net *net); /* the time limit of an owner is reached */
     int (*meet)(struct net *net);        /* -1: the wait was given up, or an error of the owner */
@@ -173,7 +173,7 @@ typedef struct net {
     bool behind;         /* ... it has not, but that of another worker has */
     bool on_brink;       /* a host is held at the end of the window, for what it did in the last instant */
     uint64_t brink_ns;   /* that instant of the last window, if no worker settled; otherwise never */
-    bool finished;       /* the owner here needs no more; the run stops when this is so at all workers */
+    bool finished;       /* the owner here is done; the run stops when the owners at all workers are */
     uint64_t waits_ns;   /* time before which the owner here starts nothing new, as far as it depends on the owner */
     uint64_t known_ns;   /* time before which all workers know everything that starts */
     uint64_t careful_ns; /* from then on windows are one instant long */
@@ -203,7 +203,7 @@ typedef struct net {
     const net_company *company;
     struct workers *workers; /* NULL: there is only one worker */
     nodes all, hosts, switches;
-    net_port **ends;     /* two a link: of a, of b; equal if it leads back to its port */
+    net_port **ends;     /* two for each link: of its ends a and b; equal if it leads back to its port */
     uint32_t link_count, link_cap;
 } net;
 

@@ -72,7 +72,7 @@ void net_pfc_expire(net *n, net_port *port)
 {
     uint8_t before = port->tm.paused;
     if (port->expire_ns != n->now)
-        return; /* it was replaced by an earlier one */
+        return; /* an earlier one has replaced it */
     port->expire_ns = TIME_NEVER;
     pfc_expire(&port->tm, n->now);
     note_pauses(n, port, before);

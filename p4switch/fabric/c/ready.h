@@ -21,15 +21,15 @@ typedef struct ready_turn {
 } ready_turn;
 
 typedef struct ready {
-    ready_turn first;   /* of all */
+    ready_turn first;   /* minimum of all ports */
     uint64_t *times;    /* by port */
-    ready_turn *groups; /* the first of each */
+    ready_turn *groups; /* minimum of each group */
     uint32_t ports;     /* there is room for, a multiple of READY_GROUP */
 } ready;
 
 #define READY_NONE ((ready_turn){TIME_NEVER, 0})
 
-/* No port from `port` on, the first one of a group, waits. */
+/* Notes that no port from `port` on, the first one of a group, waits. */
 static inline void ready_empty(ready *r, uint32_t port)
 {
     for (uint32_t i = port; i < r->ports; i++)
@@ -76,7 +76,7 @@ static inline void ready_clear(ready *r)
     r->first = READY_NONE;
 }
 
-/* The port does not wait yet. */
+/* Adds a port that does not wait yet. */
 static inline void ready_add(ready *r, uint32_t port, uint64_t time)
 {
     ready_turn turn = {time, port}, *group = &r->groups[port / READY_GROUP];

@@ -35,7 +35,7 @@ typedef enum hop_event {
     HOP_ENQUEUE,
     HOP_TRANSMIT,
     HOP_PIPELINE, /* depth_bytes: its offset in `events` */
-    HOP_DROP      /* + reason */
+    HOP_DROP      /* the kind plus the reason */
 } hop_event;
 
 typedef struct hop {
@@ -68,7 +68,7 @@ typedef struct recorder {
     uint64_t next_sample_ns, interval_ns; /* TIME_NEVER, 0: off */
     bool sampled;
     bool tracing, trace_all, trace_pipelines;
-    uint32_t traced, trace_most;              /* packets so far, and at most */
+    uint32_t traced, trace_most;              /* number of packets so far, and its limit */
     uint64_t trace_from_ns, trace_until_ns;   /* interval of sending times of traced packets */
     buffer times, values; /* int64 */
     buffer hops;          /* hop */

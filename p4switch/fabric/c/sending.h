@@ -11,7 +11,7 @@ void net_put_on_wire(net *n, net_port *port, p4_frame *frame, uint64_t time, boo
 /* Counts a packet that is lost at `at`; port: its destination; NULL: the node has no port `number`. */
 void net_count_drop(net *n, node *at, net_port *port, uint32_t number, uint32_t tag, uint32_t len,
                     p4_drop_reason reason);
-/* On a link; takes the frame. */
+/* Counts a loss on a link; takes the frame. */
 void net_lose_frame(net *n, net_port *from, p4_frame *frame, bool pfc, p4_drop_reason reason);
 
 #endif

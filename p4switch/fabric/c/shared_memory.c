@@ -21,7 +21,7 @@
 
 #define LINE 64
 #define PIECE_BYTES (UINT64_C(1) << 24)  /* bytes from worker to worker, ... */
-#define PIECES_BYTES (UINT64_C(1) << 28) /* ... and less where there are many */
+#define PIECES_BYTES (UINT64_C(1) << 28) /* ... and at most this in all, where there are many */
 #define LEAST_PIECE_BYTES (UINT64_C(1) << 12)
 #define LEAST_SPINS_SHARE 32 /* of the most */
 

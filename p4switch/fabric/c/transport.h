@@ -9,7 +9,7 @@
 
 #include "record.h"
 
-#define TRANSPORT_NOTICE_BYTES 128 /* at most */
+#define TRANSPORT_NOTICE_BYTES 128 /* maximum number of workers */
 
 typedef struct transport transport;
 

@@ -22,7 +22,7 @@ typedef struct link_rate {
  * frames. */
 typedef struct link_end {
     uint64_t end_ns, end_part;
-    link_rate *rate; /* NULL: it has none, and is always free */
+    link_rate *rate; /* NULL: it has no rate, and is always free */
     uint64_t busy_ns;
 } link_end;
 

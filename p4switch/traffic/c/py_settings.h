@@ -23,7 +23,7 @@ int settings_apply(PyObject *values, tm_switch *t, tm_limits *limits);
 
 /* PFC of an ingress port: priorities and thresholds. -1 as above. */
 int settings_pfc(PyObject *values, const tm_switch *t, tm_pfc *config, uint8_t *lossless);
-/* Applies them to a port that has room for them (tm_pfc_alloc). */
+/* Applies PFC's settings to a port that has room for them (tm_pfc_alloc). */
 void settings_use_pfc(tm_port *port, const tm_pfc *config, uint8_t lossless);
 /* Subtracts the headroom of all lossless (port, priority) pairs from the buffer; false: it does not fit, and nothing
  * has changed. */
@@ -31,7 +31,7 @@ bool settings_reserve_headroom(tm_switch *t);
 
 /* Trimming at a port, and the limits of its queues. -1 as above. */
 int settings_trimming(PyObject *values, tm_trimming *trimming, uint64_t *limit_bytes, uint64_t *into_limit_bytes);
-/* Applies it to an empty port. -1: ValueError or MemoryError is set. */
+/* Applies trimming to an empty port. -1: ValueError or MemoryError is set. */
 int settings_use_trimming(tm_port *port, const tm_trimming *trimming, uint64_t limit_bytes, uint64_t into_limit_bytes);
 
 #endif

@@ -11,7 +11,7 @@
 
 #define SLAB_BYTES ((size_t)2 << 20)
 
-/* Allocates objects that live as long as the whole, one after the other. */
+/* An arena: allocates objects one after the other, and frees all of them at its end. */
 typedef struct arena {
     void *slabs; /* each begins with a pointer to the one before */
     size_t used;

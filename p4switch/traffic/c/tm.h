@@ -15,7 +15,7 @@
 #include "switch.h"
 
 #define TM_PRIORITIES 8
-#define TM_QUEUES 128 /* of a port whose highest priority has several */
+#define TM_QUEUES 128 /* queues of the highest priority, where it has several */
 #define TM_MAX_PORT 0xffffu
 #define TM_NO_LIMIT UINT64_MAX
 #define TM_MAX_DEPTH 0x7ffffu /* enq_qdepth and deq_qdepth are bit<19> */
@@ -32,7 +32,7 @@ typedef enum tm_arbiter {
 typedef struct tm_limits {
     uint64_t queue_bytes, port_bytes;
     uint32_t queue_packets, port_packets;
-    bool round_robin; /* over ingress ports; else first in, first out */
+    bool round_robin; /* round robin over ingress ports; false: first in, first out */
 } tm_limits;
 
 #define TM_UNLIMITED ((tm_limits){TM_NO_LIMIT, TM_NO_LIMIT, UINT32_MAX, UINT32_MAX, false})
@@ -120,11 +120,11 @@ typedef struct tm_port {
     p4_packet *direct;  /* found the port idle, about to be sent */
     tm_trimming *trimming; /* NULL: packets without room are dropped */
     uint8_t nonempty, paused; /* masks of priorities */
-    uint8_t stopped;    /* by the program or the scheduler: those with nothing else in them */
-    uint8_t halted;     /* by the program, where a priority has one queue */
+    uint8_t stopped;    /* priorities whose packets the program or the scheduler has all stopped */
+    uint8_t halted;     /* priorities that the program has stopped, each of which has one queue */
     uint8_t lossless;   /* as an ingress port */
     uint8_t xoff;       /* pauses that its peer should obey ... */
-    uint8_t announced;  /* ... and those that it was told */
+    uint8_t announced;  /* ... and those that were announced to it */
     uint8_t refresh;    /* pauses to be renewed */
     bool scheduled;     /* the driver will call again when the link is free */
     bool serving;       /* inside the driver's loop for this port */
@@ -147,7 +147,7 @@ typedef struct tm_switch {
     uint8_t priorities; /* in use */
     uint8_t equal;      /* mask of those that `arbiter` decides between */
     uint8_t arbiter;    /* a tm_arbiter */
-    bool managed;    /* there is a buffer limit, a dynamic threshold or PFC */
+    bool managed;    /* true with a buffer limit, a dynamic threshold or PFC */
     bool dynamic_pfc;
     bool coloured;   /* yellow_bytes or red_bytes is a limit */
     bool classified; /* class_of_dscp holds; else a packet's PFC class is the priority of its queue */
@@ -158,7 +158,7 @@ typedef struct tm_switch {
     uint64_t used_bytes, headroom_used_bytes, max_bytes;
     tm_class *xoff;
     void (*wake)(tm_port *port);
-    /* called when `packet` has entered or left a queue, which now has this many cells; NULL: nobody is interested */
+    /* called when `packet` has entered or left a queue, which now has this many cells; NULL: no caller needs it */
     void (*changed)(tm_port *port, const p4_packet *packet, uint32_t queue, uint32_t cells);
 } tm_switch;
 
@@ -230,7 +230,7 @@ FETCH void tm_fetch_behind(const tm_switch *t, const p4_packet *packet)
  * itself, or waiting packets that were to be trimmed, linked by `next`. */
 p4_packet *tm_enqueue(tm_switch *t, tm_port *out, p4_packet *packet, uint64_t now);
 
-/* The same for a port that may not exist (NULL), or whose link may be down. *reason: why the returned packets are
+/* As tm_enqueue, for a port that may not exist (NULL), or whose link may be down. *reason: why the returned packets are
  * dropped. */
 static inline p4_packet *tm_admit(tm_switch *t, tm_port *out, bool up, p4_packet *packet, uint64_t now,
                                   p4_drop_reason *reason)

@@ -8,7 +8,7 @@
 #include "slab.h"
 #include "switch.h"
 
-#define WIRE_SLOTS 16        /* to begin with, ... */
+#define WIRE_SLOTS 16        /* slots to begin with, ... */
 #define WIRE_SLOTS_ARENA 256 /* ... and up to here in the arena, if there is one */
 
 /* Slots in use: [head, tail), each modulo the size of the ring. */

@@ -22,7 +22,7 @@ static void drop(p4_switch *sw, phv *p, uint32_t port, p4_drop_reason reason)
     packet_delete(sw, p);
 }
 
-/* Makes a packet of `frame` that starts over, with some metadata of p. */
+/* Makes a packet of `frame` that enters ingress, with some metadata of p. */
 static phv *successor(p4_switch *sw, phv *p, p4_frame *frame, uint32_t with)
 {
     phv *q = packet_new(sw, frame);
@@ -34,7 +34,7 @@ static phv *successor(p4_switch *sw, phv *p, p4_frame *frame, uint32_t with)
     return q;
 }
 
-/* Hands p to the queues. Takes p. */
+/* Enqueues p, and takes it. */
 static void enqueue(p4_switch *sw, phv *p, uint32_t port)
 {
     p->base.egress_port = port;
@@ -145,7 +145,7 @@ static void receive(p4_switch *sw, p4_frame *frame, uint32_t port, p4_tick now)
 
 /* --- egress -------------------------------------------------------------------------------------------------------- */
 
-/* Takes p; *sent is set to the frame that leaves, if there is one. */
+/* Runs egress. Takes p; *sent is set to the frame that leaves, if there is one. */
 static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
 {
     uint32_t port = p->base.egress_port, path = (uint32_t)get_egress_parser_path(p);

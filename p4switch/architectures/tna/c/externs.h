@@ -129,7 +129,7 @@ P4_UNUSED static uint64_t p4_configured_hash(const uint8_t *fields, size_t field
                                              uint32_t result_bits)
 {
     uint8_t in[P4_HASH_BYTES];
-    const uint32_t n = (bits + 7) / 8, skew = 8 * n - bits; /* zeros in front */
+    const uint32_t n = (bits + 7) / 8, skew = 8 * n - bits; /* leading zeros */
     const uint32_t least = identity ? 1 : 8;
     width = width < least ? least : width > 64 ? 64 : width;
     memset(in, 0, n);

@@ -118,7 +118,7 @@ static void drop(p4_switch *sw, phv *p, uint32_t port, p4_drop_reason reason)
     packet_delete(sw, p);
 }
 
-/* Makes a packet of `frame` that starts over, derived from p. */
+/* Makes a packet of `frame` that enters ingress, derived from p. */
 static phv *successor(p4_switch *sw, phv *p, p4_frame *frame)
 {
     phv *q = packet_new(sw, frame);
@@ -128,7 +128,7 @@ static phv *successor(p4_switch *sw, phv *p, p4_frame *frame)
     return q;
 }
 
-/* The queue of the port in which p will wait. */
+/* Chooses the queue of the port in which p will wait. */
 static void choose_queue(P4_UNUSED p4_switch *sw, phv *p, uint32_t port)
 {
     p->base.egress_port = port;
@@ -138,7 +138,7 @@ static void choose_queue(P4_UNUSED p4_switch *sw, phv *p, uint32_t port)
     TRACE(P4_TRACE_ENQUEUE, P4_NO_POINT, port, p->base.len, NULL, 0);
 }
 
-/* Takes p. */
+/* Enqueues p at its port, and takes it. */
 static void enqueue(p4_switch *sw, phv *p, uint32_t port)
 {
     p->base.ingress_port = p->ingress_port;
@@ -369,7 +369,7 @@ static int matches_pattern(const object_state_pktgen *app, const uint8_t *contex
     return !((found[0] ^ app->value[0]) & app->mask[0]) && !((found[1] ^ app->value[1]) & app->mask[1]);
 }
 
-/* `context` are the bytes of the trigger: of a packet, or the number of a port in bytes 2 and 3. */
+/* `context`: the bytes of the trigger, which are those of a packet, or the number of a port in bytes 2 and 3. */
 static p4_frame *generated_frame(p4_switch *sw, uint32_t number, uint32_t pipe, uint32_t batch, uint32_t packet,
                                  const uint8_t *context)
 {
@@ -611,7 +611,7 @@ static void leave(p4_switch *sw, phv *p, p4_frame *frame, p4_frame **sent)
     *sent = frame;
 }
 
-/* Takes p; *sent is set to the frame that leaves, if there is one. */
+/* Runs egress. Takes p; *sent is set to the frame that leaves, if there is one. */
 static void egress(p4_switch *sw, phv *p, p4_tick now, p4_frame **sent)
 {
     uint32_t port = p->base.egress_port;
@@ -739,8 +739,8 @@ static void set_schedules(p4_switch *sw)
     }
 }
 
-/* A cell was written: sets schedules and timers anew. Ports that have gone down are due at once if they trigger an application,
- * and are done with otherwise. */
+/* Sets schedules and timers anew after a cell was written. Ports that have gone down are due at once if they trigger an
+ * application, and are ignored otherwise. */
 static void state_changed(p4_switch *sw)
 {
     for (uint32_t port = 0; port < 512; port++) {
