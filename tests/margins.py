@@ -4,6 +4,7 @@
   one packet.
 - A share of independent draws, and a mean of independent values, lie in an interval around the
   expected value with the probability `LEVEL`.
+- A limit that a protocol states is one of few values.
 - A further run with another seed lies in the prediction interval of those that were made.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 LEVEL = 0.999
@@ -49,3 +51,14 @@ def prediction(values: Sequence[float], resolution: float = 0.0) -> tuple[float,
     count = len(values)
     half = stats.t.ppf((1 + LEVEL) / 2, count - 1) * np.std(values, ddof=1) * np.sqrt(1 + 1 / count)
     return float(np.mean(values) - half - resolution), float(np.mean(values) + half + resolution)
+
+
+def are_dart_limits(limits_gbps: pd.Series[float], line_rate_gbps: float, senders: int) -> bool:
+    """Return whether these are rate limits of one of so many Dart senders to one receiver.
+
+    A limit is the sender's share of the line rate, or 5% less (`drain_share`) while the receiver is
+    congested, in whole b/s.
+    """
+    share = line_rate_gbps / senders
+    off_gbps = np.minimum(abs(limits_gbps - share), abs(limits_gbps - 0.95 * share))
+    return bool((off_gbps < 1e-9).all())

@@ -13,6 +13,7 @@ from scapy.utils import RawPcapNgReader
 from harness.measure.results import Result
 from harness.plan.scenario import built_in
 from host_agents import wire
+from tests.margins import are_dart_limits
 from tests.mininet.conftest import Both
 from tests.mininet.networks import needs_bmv2, needs_mininet, run_on
 
@@ -48,8 +49,8 @@ def test_a_second_flow_has_its_half_within_round_trips_in_both_worlds(both: Both
         rtt_ns = result.summary["base_rtt_ns"]
         first, second = limits(result, "first"), limits(result, "second")
         assert (first.loc[:START_NS] == WHOLE).all()
-        assert first.loc[START_NS + 2 * rtt_ns : STOP_NS].between(4.75, 5).all()
-        assert second.loc[START_NS + 3 * rtt_ns : STOP_NS].between(4.75, 5).all()
+        assert are_dart_limits(first.loc[START_NS + 2 * rtt_ns : STOP_NS], WHOLE, 2)
+        assert are_dart_limits(second.loc[START_NS + 3 * rtt_ns : STOP_NS], WHOLE, 2)
         over_ns = int(result.flows.set_index("group")["delivered_ns"]["second"])
         assert (first.loc[over_ns + 2 * rtt_ns : END_NS] == WHOLE).all()
 
@@ -59,7 +60,7 @@ def test_flows_have_halves_while_both_send_on_bmv2(tmp_path: Path) -> None:
     result = run_on("bmv2", str(figure_15(tmp_path)), "--cc", "dart", out=tmp_path / "out")
     first, second = limits(result, "first"), limits(result, "second")
     for flow in (first, second):
-        assert flow.loc[STOP_NS - 20_000 : STOP_NS].between(4.75, 5).all()
+        assert are_dart_limits(flow.loc[STOP_NS - 20_000 : STOP_NS], WHOLE, 2)
     assert first.loc[END_NS - 20_000 : END_NS].min() == WHOLE
 
 

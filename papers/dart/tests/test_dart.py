@@ -15,6 +15,7 @@ from reports.figure_data import figure_table
 from reports.figures import figures
 from reports.groups import compare
 from tests.e2e.runs import run
+from tests.margins import are_dart_limits
 
 # 128 hosts: 4 pods of 2 ToRs, 2 spines each.
 CLOS = ("topology.pods=4", "topology.tors_per_pod=2", "topology.spines_per_agg=2")
@@ -200,7 +201,7 @@ def expect_halves(result: Result, start_ns: int, stop_ns: int) -> None:
     over_rtts = 1.5 * result.summary["base_rtt_ns"]
     assert (first.loc[:start_ns] == 10).all()
     for flow in (first, second):
-        assert flow.loc[start_ns + over_rtts : stop_ns].between(4.75, 5).all()
+        assert are_dart_limits(flow.loc[start_ns + over_rtts : stop_ns], 10, 2)
     assert (first.loc[over_ns(result, "second") + over_rtts : 1_900_000] == 10).all()
 
 
