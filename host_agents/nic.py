@@ -278,8 +278,7 @@ class Nic(Port):
         if self.timers.first_ns <= now_ns or self._waiting_ns <= now_ns:
             self._serve(now_ns)
         self.frames_received += 1
-        length = len(frame)
-        if length < wire.AFTER_BTH:
+        if len(frame) < wire.AFTER_BTH:
             self._receive_other(now_ns, frame)
             return
         word: i64 = read_i64_be(frame, 12)  # type, version, type of service, total length, identification
@@ -321,6 +320,10 @@ class Nic(Port):
         if qp is None or (qp.peer_address != peer and not qp.hears(peer)) or qp.frames.partition_key != partition:
             self.stats.unknown_qp += 1
             return
+        self._receive_packet(now_ns, qp, frame, bth, after_bth, (word >> 32) & 3 == wire.CE)
+
+    def _receive_packet(self, now_ns: int, qp: QueuePair, frame: bytes, bth: i64, after_bth: i64, marked: bool) -> None:
+        """Handle a packet for a queue pair, with its BTH from FECN to PSN and the bytes after it on the wire."""
         opcode: int = frame[wire.BTH]
         psn: int = bth & wire.PSN_MASK
         offset: int = wire.AFTER_BTH
@@ -329,7 +332,7 @@ class Nic(Port):
             if opcode < wire.FIRST_CONTROL:
                 kind = opcode - wire.WITH_INT
             if opcode < wire.FIRST_CONTROL or opcode == wire.SACK_WITH_INT:
-                if length <= offset or length < offset + wire.SHIM_BYTES + 8 * (frame[offset] >> 4):
+                if len(frame) <= offset or len(frame) < offset + wire.SHIM_BYTES + 8 * (frame[offset] >> 4):
                     self.stats.malformed += 1
                     return
                 offset += wire.SHIM_BYTES + 8 * (frame[offset] >> 4)
@@ -344,11 +347,10 @@ class Nic(Port):
             if payload < 0 or kind == 3:
                 self.stats.malformed += 1
                 return
-            marked = (word >> 32) & 3 == wire.CE
             last = kind == wire.SEND_LAST or kind == wire.SEND_ONLY
             qp.on_data(now_ns, psn, payload, last, bth & wire.ACK_REQUEST != 0, marked, frame)
         elif kind == wire.ACKNOWLEDGE:
-            if rest < wire.AETH_BYTES or length < offset + wire.AETH_BYTES:
+            if rest < wire.AETH_BYTES or len(frame) < offset + wire.AETH_BYTES:
                 self.stats.malformed += 1
                 return
             qp.on_ack(now_ns, psn, frame[offset], frame, offset)
