@@ -151,11 +151,21 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Record(Type):
+class Applied(Type):
+    """Base of the types of declarations that may have type parameters, with the arguments for these."""
+
+    decl: ast.Declaration
+    args: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"{self.decl.name}<{', '.join(map(str, self.args))}>" if self.args else self.decl.name
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Applied):
     """Base of Struct, Header and Union."""
 
     decl: ast.RecordDecl
-    args: tuple[Type, ...]
     declared: list[Field] = field(compare=False, repr=False)
     """Fields of the declaration, with its own type parameters in their types."""
     _fields: list[tuple[Field, ...]] = field(default_factory=list, compare=False, repr=False)
@@ -174,9 +184,6 @@ class Record(Type):
 
     def find(self, name: str) -> Field | None:
         return next((f for f in self.fields if f.name == name), None)
-
-    def __str__(self) -> str:
-        return _applied(self.decl.name, self.args)
 
 
 class Struct(Record):
@@ -225,44 +232,28 @@ class TypeVar(Type):
         return self.decl.name
 
 
-@dataclass(frozen=True, slots=True)
-class Extern(Type):
+class Extern(Applied):
+    __slots__ = ()
     decl: ast.ExternDecl
-    args: tuple[Type, ...] = ()
-
-    def __str__(self) -> str:
-        return _applied(self.decl.name, self.args)
 
 
-@dataclass(frozen=True, slots=True)
-class Parser(Type):
+class Parser(Applied):
     """The type of a parser, or a `parser` type declaration (with `args`)."""
 
+    __slots__ = ()
     decl: ast.ParserDecl | ast.ParserTypeDecl
-    args: tuple[Type, ...] = ()
-
-    def __str__(self) -> str:
-        return _applied(self.decl.name, self.args)
 
 
-@dataclass(frozen=True, slots=True)
-class Control(Type):
+class Control(Applied):
     """The type of a control, or a `control` type declaration (with `args`)."""
 
+    __slots__ = ()
     decl: ast.ControlDecl | ast.ControlTypeDecl
-    args: tuple[Type, ...] = ()
-
-    def __str__(self) -> str:
-        return _applied(self.decl.name, self.args)
 
 
-@dataclass(frozen=True, slots=True)
-class Package(Type):
+class Package(Applied):
+    __slots__ = ()
     decl: ast.PackageDecl
-    args: tuple[Type, ...] = ()
-
-    def __str__(self) -> str:
-        return _applied(self.decl.name, self.args)
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,10 +334,6 @@ class Meta(Type):
 UNKNOWN = Unknown()
 
 
-def _applied(name: str, args: tuple[Type, ...]) -> str:
-    return f"{name}<{', '.join(map(str, args))}>" if args else name
-
-
 def substitute(t: Type, bound: Mapping[ast.TypeParam, Type]) -> Type:
     """Return `t` with the type parameters in `bound` replaced."""
     if not bound or isinstance(t, Bits):
@@ -355,8 +342,8 @@ def substitute(t: Type, bound: Mapping[ast.TypeParam, Type]) -> Type:
         return bound.get(t.decl, t)
     if isinstance(t, Record):
         return type(t)(t.decl, tuple(substitute(a, bound) for a in t.args), t.declared) if t.args else t
-    if isinstance(t, (Extern, Parser, Control, Package)):
-        return type(t)(t.decl, tuple(substitute(a, bound) for a in t.args)) if t.args else t  # type: ignore[arg-type]
+    if isinstance(t, Applied):
+        return type(t)(t.decl, tuple(substitute(a, bound) for a in t.args)) if t.args else t
     if isinstance(t, Stack):
         return Stack(substitute(t.element, bound), t.size)
     if isinstance(t, Tuple):
