@@ -14,8 +14,9 @@ import json
 import platform
 import subprocess
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,13 @@ from harness.plan.resolve import plan
 from harness.plan.run import Run
 from harness.plan.scenario import check, load
 from harness.worlds.expected import expected
+from harness.worlds.local import most_resident_bytes
 from harness.worlds.partition import partition, shares
 from harness.worlds.speed_up import Terms, Work, cpu_s, wall_s
 from harness.worlds.virtual import VirtualWorld
 from host_agents import registry
 from host_agents.host_cost import host_cost
-from p4cc.bench.training_cost import KINDS, FlowRun, flow_cost
+from p4cc.bench.training_cost import KINDS, FlowRun, fastest, flow_cost
 from p4cc.bench.window_cost import MeetingCost, Shared, WindowCosts, meeting_cost, terms_of, window_costs
 from p4switch import processes
 from p4switch.compiler import compile_program
@@ -200,13 +202,19 @@ def flow_run(workload: str, k: int, size: int, workers: int, permutation: bool) 
     kind = KINDS[workload]
     scenario = kind.permutation(k, size) if permutation else kind.scenario(k, size)
     world = VirtualWorld(plan("bench", scenario, Path())[0], workers=workers)
+    set_up_memory_bytes = most_resident_bytes()
     started_s = time.perf_counter()
     recording = world.run()
     run_wall_s = time.perf_counter() - started_s
     assert recording.ended == "done", recording.ended
     cost = performance(recording)
     return FlowRun(
-        len(recording.flows), cost["data_packets"], cost["run_cpu_s"], run_wall_s, cost["peak_memory_bytes"]
+        len(recording.flows),
+        cost["data_packets"],
+        cost["run_cpu_s"],
+        run_wall_s,
+        set_up_memory_bytes,
+        cost["peak_memory_bytes"],
     )
 
 
@@ -393,36 +401,34 @@ def _speed_ups(extent: Extent, terms: Terms, say: Say) -> list[dict[str, Any]]:
 def training(extent: Extent, say: Say) -> list[dict[str, Any]]:
     """Measure the cost of a flow apart from its packets, and the gain of two workers.
 
-    The workloads consist of short messages. Runs of all kinds alternate, and the fastest of each
-    kind counts.
+    The workloads consist of short messages. Runs of all kinds alternate. The cost of a flow depends
+    most on the small runs, so there are two of them in each round.
     """
     rows, once = [], replace(extent, repeats=1)
     for workload, kind in KINDS.items():
         k = kind.quick_k if extent.small_networks else kind.k
-        small, large = kind.sizes
-        runs: dict[tuple[int, int, bool], list[FlowRun]] = {
-            (extent.flow_bytes, 1, True): [], (small, 1, False): [], (large, 1, False): [], (large, 2, False): [],
-        }  # fmt: skip
+        runs: defaultdict[tuple[int, int, bool], list[FlowRun]] = defaultdict(list)
+        kinds = permutation, small, large, two = (
+            (extent.flow_bytes, 1, True), (kind.sizes[0], 1, False), (kind.sizes[1], 1, False),
+            (kind.sizes[1], 2, False),
+        )  # fmt: skip
         for _ in range(extent.repeats):
-            for (size, count, permutation), costs in runs.items():
-                (figures,) = _runs(once, "flow_run", workload, k, size, count, permutation)
-                costs.append(FlowRun(**figures))
-        fastest = [_fastest(costs) for costs in runs.values()]
-        cost = flow_cost(workload, k, *fastest)
+            for size, count, is_permutation in (small, permutation, large, small, two):
+                (figures,) = _runs(once, "flow_run", workload, k, size, count, is_permutation)
+                runs[size, count, is_permutation].append(FlowRun(**figures))
+        cost = flow_cost(workload, k, *(runs[each] for each in kinds))
+        error = "" if cost.us_per_flow_error is None else f" ± {cost.us_per_flow_error:.0f}"
         say(
             f"{workload}, k = {k}, {cost.flows:,} flows: {cost.us_per_data_packet:.2f} us a data packet "
-            f"({cost.packet_ratio:.2f} x permutation), {cost.us_per_flow:.0f} us and "
+            f"({cost.packet_ratio:.2f} x permutation), {cost.us_per_flow:.0f}{error} us and "
             f"{cost.bytes_per_flow / 1024:.1f} KiB a flow besides; two workers: {cost.wall_ratio:.2f} of one's "
             f"wall-clock time, {cost.cpu_ratio:.2f} of its CPU time"
         )
         names = ("permutation", "small", "large", "two_workers")
-        rows.append({**asdict(cost), **{name: asdict(one) for name, one in zip(names, fastest, strict=True)}})
+        rows.append(
+            {**asdict(cost), **{name: asdict(fastest(runs[each])) for name, each in zip(names, kinds, strict=True)}}
+        )
     return rows
-
-
-def _fastest(costs: Sequence[FlowRun]) -> FlowRun:
-    """Return the minimum of each figure."""
-    return FlowRun(*(min(values) for values in zip(*map(astuple, costs), strict=True)))
 
 
 def collectives(extent: Extent, say: Say) -> list[dict[str, Any]]:

@@ -1,14 +1,16 @@
 """Cost of flows: workloads of many short messages, compared with a permutation.
 
 The permutation has the same network and protocol. The model of the CPU time of a run is a fixed
-cost per data packet plus a fixed cost per flow. Two runs with the same flows of different sizes
-separate the two costs.
+cost per data packet plus a fixed cost per flow. Runs with the same flows of two sizes separate the
+two costs. The sizes are far apart, so that the cost of a flow is nearly that of the small run, and
+an error of the large one hardly matters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from harness.plan.scenario import Scenario, check
@@ -96,10 +98,10 @@ def _hadoop(_: int, mtu_bytes: int) -> Tables:
 
 
 KINDS = {
-    "llm-step": Kind(16, 4, _FABRIC_400, 4096, (65_536, 262_144), _llm_step),
+    "llm-step": Kind(16, 4, _FABRIC_400, 4096, (16_384, 262_144), _llm_step),
     "moe": Kind(16, 4, _FABRIC_400, 4096, (65_536, 1_000_000), _moe_step),
-    "all-to-all": Kind(8, 4, _FABRIC_100, 1000, (30_000, 60_000), _all_to_all),
-    "hadoop": Kind(8, 4, _FABRIC_100, 1000, (2000, 1000), _hadoop),
+    "all-to-all": Kind(8, 4, _FABRIC_100, 1000, (4000, 60_000), _all_to_all),
+    "hadoop": Kind(8, 4, _FABRIC_100, 1000, (4096, 1000), _hadoop),
 }
 
 
@@ -111,6 +113,7 @@ class FlowRun:
     data_packets: int
     run_cpu_s: float
     run_wall_s: float
+    set_up_memory_bytes: int  # peak before the run
     peak_memory_bytes: int
 
 
@@ -124,27 +127,53 @@ class FlowCost:
     data_packets: int
     us_per_data_packet: float
     us_per_flow: float  # cost without that of packets
-    bytes_per_flow: float  # memory without that of the network
+    us_per_flow_error: float | None  # estimated from the repeats; None if each size has one run
+    bytes_per_flow: float  # memory of the small run without that of the network
     packet_ratio: float  # cost of a data packet over that in the permutation
     wall_ratio: float  # wall-clock time of two workers over that of one
     cpu_ratio: float
 
 
 def flow_cost(
-    workload: str, k: int, permutation: FlowRun, small: FlowRun, large: FlowRun, two: FlowRun
+    workload: str,
+    k: int,
+    permutation: Sequence[FlowRun],
+    small: Sequence[FlowRun],
+    large: Sequence[FlowRun],
+    two: Sequence[FlowRun],
 ) -> FlowCost:
-    """Return the cost of a flow from the difference of two runs; `two` is `large` run by two workers."""
-    more_s, more_packets = large.run_cpu_s - small.run_cpu_s, large.data_packets - small.data_packets
-    packet_s = more_s / more_packets
+    """Return the cost of a flow from runs of each kind; `two` are those of `large` with two workers.
+
+    The fastest run of each kind counts. Its error is estimated by the distance to the second fastest.
+    """
+    network, less, more, shared = map(fastest, (permutation, small, large, two))
+    packet_s = (more.run_cpu_s - less.run_cpu_s) / (more.data_packets - less.data_packets)
+    # The time of the flows is (1 + further) * less - further * more.
+    further = less.data_packets / (more.data_packets - less.data_packets)
+    error_s = None
+    if len(small) > 1 and len(large) > 1:
+        error_s = math.hypot((1 + further) * _to_second_s(small), further * _to_second_s(large))
     return FlowCost(
         workload,
         k,
-        large.flows,
-        large.data_packets,
+        more.flows,
+        more.data_packets,
         packet_s * 1e6,
-        (large.run_cpu_s - packet_s * large.data_packets) / large.flows * 1e6,
-        (large.peak_memory_bytes - permutation.peak_memory_bytes) / large.flows,
-        packet_s / (permutation.run_cpu_s / permutation.data_packets),
-        two.run_wall_s / large.run_wall_s,
-        two.run_cpu_s / large.run_cpu_s,
+        (less.run_cpu_s - packet_s * less.data_packets) / less.flows * 1e6,
+        None if error_s is None else error_s / less.flows * 1e6,
+        (less.peak_memory_bytes - less.set_up_memory_bytes) / less.flows,
+        packet_s / (network.run_cpu_s / network.data_packets),
+        shared.run_wall_s / more.run_wall_s,
+        shared.run_cpu_s / more.run_cpu_s,
     )
+
+
+def fastest(runs: Sequence[FlowRun]) -> FlowRun:
+    """Return the minimum of each figure."""
+    return FlowRun(*(min(values) for values in zip(*map(astuple, runs), strict=True)))
+
+
+def _to_second_s(runs: Sequence[FlowRun]) -> float:
+    """Return the difference of CPU time between the fastest and the second fastest run."""
+    first_s, second_s, *_ = sorted(run.run_cpu_s for run in runs)
+    return second_s - first_s

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, replace
+from itertools import chain, cycle, repeat
 from pathlib import Path
 from typing import Any
 
@@ -74,28 +76,48 @@ def test_what_pipelines_cost_is_told_and_recorded_as_ratios(monkeypatch: pytest.
     assert "pipeline dart, a data packet that finds the table full: 50 ns, 0.50 x ecn" in told
 
 
-def test_packets_and_flows_are_told_apart_by_runs_of_two_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+def _flow_runs(slower: Iterator[float]) -> Callable[..., list[dict[str, Any]]]:
+    """Return runs of 2 us a packet (the permutation's: 1 us), and 30 us and 4 KiB a flow.
+
+    Two workers take half as long. Each run takes longer by the next of the factors.
+    """
+    larger = [kind.sizes[1] for kind in KINDS.values()]
+
     def runs(extent: cost.Extent, function: str, *arguments: Any) -> list[dict[str, Any]]:
-        """2 us a packet (the permutation's: 1 us), 30 us and 4 KiB a flow; two workers take half as long."""
         _, _, size, workers, permutation = arguments
         assert (extent.repeats, function) == (1, "flow_run")
         flows, packets = (10, 10_000) if permutation else (1000, 60_000 if size in larger else 20_000)
         cpu_s = packets * (1e-6 if permutation else 2e-6) + (0 if permutation else flows * 30e-6)
-        memory_bytes = 1_000_000 + (0 if permutation else 4096 * flows)
-        return [asdict(FlowRun(flows, packets, cpu_s, cpu_s / workers, memory_bytes))]
+        cpu_s *= next(slower)
+        return [asdict(FlowRun(flows, packets, cpu_s, cpu_s / workers, 1_000_000, 1_000_000 + 4096 * flows))]
 
-    larger = [kind.sizes[1] for kind in KINDS.values()]
-    monkeypatch.setattr(cost, "_runs", runs)
+    return runs
+
+
+def test_packets_and_flows_are_told_apart_by_runs_of_two_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "_runs", _flow_runs(repeat(1.0)))
     told: list[str] = []
     rows = cost.training(cost.QUICK, told.append)
     assert [row["workload"] for row in rows] == list(KINDS)
     for row in rows:
         assert row["us_per_data_packet"] == pytest.approx(2)
         assert row["us_per_flow"] == pytest.approx(30)
+        assert row["us_per_flow_error"] is None
         assert row["bytes_per_flow"] == 4096
         assert row["packet_ratio"] == pytest.approx(2)
         assert row["wall_ratio"] == 0.5
     assert "2.00 us a data packet (2.00 x permutation), 30 us and 4.0 KiB a flow besides" in told[0]
+
+
+def test_the_error_of_a_flows_cost_follows_from_how_much_runs_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The small runs take 70 ms, and 0.7 ms more in the second fastest run; the flows take 1.5 small less 0.5 large."""
+    rounds = [(1.01, 1.0, 1.0, 1.2, 1.0), (1.0, 1.0, 1.1, 1.3, 1.0)]  # small, permutation, large, small, two workers
+    monkeypatch.setattr(cost, "_runs", _flow_runs(cycle(chain.from_iterable(rounds))))
+    told: list[str] = []
+    row = cost.training(replace(cost.QUICK, repeats=2), told.append)[0]
+    assert row["us_per_flow"] == pytest.approx(30)
+    assert row["us_per_flow_error"] == pytest.approx(math.hypot(1.5 * 0.7, 0.5 * 15))
+    assert "30 ± 8 us" in told[0]
 
 
 @pytest.mark.parametrize("workload", KINDS)
