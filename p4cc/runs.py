@@ -15,7 +15,6 @@ import p4cc._hosts  # noqa: F401  # isort: split
 from harness.measure import results as stored
 from harness.measure.output_folder import new_folder
 from harness.measure.summary import not_kept_up
-from harness.plan import sweep as sweeps
 from harness.plan.how import How, Tracing
 from harness.plan.portable import PortableRun
 from harness.plan.resolve import plan_tables
@@ -23,6 +22,7 @@ from harness.plan.run import Run
 from harness.plan.scenario import anchored, find, merge, nested, read, retitled
 from harness.worlds.mininet import package
 from harness.worlds.parallel import workers_of
+from p4cc.execution import sweep as sweeps
 from p4cc.execution.interpreted import tell_interpreted
 from p4cc.execution.make_world import maker
 from p4cc.execution.pool import Cluster

@@ -30,7 +30,7 @@ def _scenarios() -> list[dict[str, Any]]:
 
 def _sweeps() -> list[dict[str, Any]]:
     from harness.papers import paper_of
-    from harness.plan import sweep
+    from p4cc.execution import sweep
 
     loaded = [(name, path, sweep.load(name)[0]) for name, path in sweep.built_in().items()]
     return [

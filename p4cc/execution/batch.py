@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.plan import sweep
-from harness.plan.planned_run import PlannedRun
 from harness.plan.portable import PortableRun
 from harness.plan.resolve import plan_tables
 from harness.plan.run import Run
 from harness.plan.scenario import anchored, find, override, read, retitled
+from p4cc.execution import sweep
+from p4cc.execution.planned_run import PlannedRun
 from p4cc.execution.selection import ScenarioSelection, SweepSelection
 from p4switch.errors import UserError
 

@@ -14,7 +14,7 @@ from harness.measure.results import Result
 from harness.measure.summary import delivered, disagreement
 from harness.plan.how import How
 from harness.plan.inputs import inputs
-from harness.plan.planned_run import PlannedRun
+from p4cc.execution.planned_run import PlannedRun
 from p4switch.errors import UserError
 
 Made = Generator[tuple[int, Result], None, None]

@@ -24,9 +24,9 @@ from control_plane import programs
 from harness import workloads
 from harness.plan.probes import REGISTRY as PROBES
 from harness.plan.scenario import Scenario
-from harness.plan.sweep import Sweep
 from host_agents import registry
 from host_agents.registry import LoadBalancerInfo, ProtocolInfo
+from p4cc.execution.sweep import Sweep
 from p4cc.reference.comments import comments
 
 UNITS = {

@@ -11,10 +11,10 @@ import click
 import pytest
 
 from harness.papers import folders
-from harness.plan import sweep
 from harness.plan.resolve import plan
 from harness.plan.scenario import built_in, check, find, parse
 from p4cc.cli import cli
+from p4cc.execution import sweep
 from p4cc.execution.batch import planned
 from p4switch.errors import UserError
 from papers.make import chosen, targets

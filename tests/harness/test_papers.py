@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness import papers
-from harness.plan import scenario, sweep
+from harness.plan import scenario
 from p4cc.cli import main
+from p4cc.execution import sweep
 from papers.make import targets
 from reports import claims
 from tests.papers_tables import claim_rows

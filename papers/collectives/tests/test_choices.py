@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from harness.plan.sweep import load
 from host_agents.cc.three_cpo import ThreeCpoParameters
+from p4cc.execution.sweep import load
 
 OF_THE_ALGORITHM = {"wm_min", "wm_max", "wm_ai", "lat_thresh", "max_lat_thresh", "base_md"}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from harness.plan.sweep import load
 from host_agents.cc.dart import DartParameters
+from p4cc.execution.sweep import load
 
 
 def test_the_sweep_of_choices_varies_every_parameter() -> None:

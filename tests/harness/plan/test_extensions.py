@@ -13,11 +13,12 @@ import pytest
 import topologies
 from harness import workloads
 from harness.measure import results
-from harness.plan import scenario, sweep
+from harness.plan import scenario
 from harness.plan.resolve import plan, resolved
 from harness.worlds.virtual import VirtualWorld
 from host_agents import registry
 from p4cc.cli import main
+from p4cc.execution import sweep
 from p4cc.execution.batch import planned
 from p4switch import extensions
 from p4switch.errors import UserError

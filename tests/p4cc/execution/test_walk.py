@@ -12,12 +12,12 @@ import pytest
 
 from harness.measure.recording import Recording
 from harness.measure.results import Result
-from harness.plan.planned_run import PlannedRun
 from harness.plan.portable import PortableRun
 from harness.plan.run import Run
 from harness.plan.scenario import Scenario
 from harness.worlds.virtual import VirtualWorld
 from p4cc.execution.execute import execute
+from p4cc.execution.planned_run import PlannedRun
 from p4cc.execution.request import RunRequest
 from p4cc.execution.selection import ScenarioSelection
 from tests.test_imports import ROOMS, room_of

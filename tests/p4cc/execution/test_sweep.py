@@ -10,10 +10,10 @@ import pytest
 
 from harness import workloads
 from harness.measure import results
-from harness.plan import sweep
-from harness.plan.planned_run import PlannedRun
 from harness.plan.scenario import find, override, read
 from harness.worlds.virtual import VirtualWorld
+from p4cc.execution import sweep
+from p4cc.execution.planned_run import PlannedRun
 from p4switch.errors import UserError
 from reports.claims import claims
 from reports.sweep_page import ALL, Entry, write_sweep

@@ -29,9 +29,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from harness import papers
-from harness.plan.planned_run import PlannedRun
 from harness.plan.portable import PortableRun
 from harness.plan.scenario import Variant, anchored, find, find_file, merge, nested, read
+from p4cc.execution.planned_run import PlannedRun
 from p4switch.errors import UserError, validate
 from p4switch.extensions import readable
 from p4switch.quantities import with_numbers
