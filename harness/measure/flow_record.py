@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -66,16 +66,15 @@ def _joined(column: Column, values: Sequence[float]) -> float:
     return max(values) if column.parts is Joining.MAX else values[0]
 
 
-def received(source: Receiver, column: Column, parts: Iterable[Counts]) -> float:
+def received(source: Receiver, column: Column, parts: Sequence[Counts]) -> float:
     """Return the value of a column that receivers fill, from the counts of each receiver."""
-    counted = list(parts)
-    if not counted:
+    if not parts:
         return _unknown(column)
     join = max if column.parts is Joining.MAX else sum
-    count = join(part[source.count] for part in counted)
+    count = join([part[source.count] for part in parts])
     if source.over is None:
         return count
-    over = sum(part[source.over] for part in counted)
+    over = sum([part[source.over] for part in parts])
     return count / over if over else math.nan
 
 

@@ -247,13 +247,14 @@ class ScheduleTraffic(Traffic):
 
     def _arrive(self, sent: Operation, now_ns: int) -> None:
         waiting = self._waiting[sent.peer]
-        channels: tuple[_Channel, ...] = ((sent.rank, sent.tag),)
+        channel: _Channel = (sent.rank, sent.tag)
+        first = waiting.get(channel)
         if sent.peer in self._choosing:
-            channels += ((ANY, sent.tag), (sent.rank, ANY), (ANY, ANY))
-        if not (ready := [waiting[channel] for channel in channels if channel in waiting]):
-            self._arrived[sent.peer].setdefault(channels[0], deque()).append(now_ns)
+            channels: tuple[_Channel, ...] = (channel, (ANY, sent.tag), (sent.rank, ANY), (ANY, ANY))
+            first = min([waiting[each] for each in channels if each in waiting], default=None)
+        if first is None:
+            self._arrived[sent.peer].setdefault(channel, deque()).append(now_ns)
             return
-        first = min(ready)
         begun_ns, number = heappop(first)
         heappush(self._events, (max(now_ns, begun_ns), number, False))
         if not first:

@@ -138,7 +138,10 @@ class HostSession:
         """
         self._senders = senders or {}
         self._getters = getters()
-        self._sent_columns = [(column, attrgetter(source.attribute)) for column, source in filled_by(Sender, columns)]
+        self._sent_columns = [
+            (column.name, column.type == "float64", attrgetter(source.attribute))
+            for column, source in filled_by(Sender, columns)
+        ]
         sources = [source for _, source in filled_by(Receiver, columns)]
         self._counts = _names(count for source in sources for count in source.counts)
         self._delivered_counts = _names(count for source in sources if source.when_delivered for count in source.counts)
@@ -272,12 +275,13 @@ class HostSession:
         )
 
     def _sent(self, message: Message) -> Sent:
-        return Sent(
-            size_bytes=message.size_bytes,
-            first_sent_ns=message.first_sent_ns,
-            completed_ns=message.completed_ns,
-            columns={column.name: _number(column, get(message.qp)) for column, get in self._sent_columns},
-        )
+        """Return a message's state; columns without a value have NaN."""
+        qp = message.qp
+        columns: dict[str, float] = {}
+        for name, is_float, get in self._sent_columns:
+            value = get(qp)
+            columns[name] = math.nan if value is None else float(value) if is_float else value
+        return Sent(message.size_bytes, message.first_sent_ns, message.completed_ns, columns)
 
     def _on_delivered(self, delivery: Delivery) -> None:
         qp = delivery.qp
@@ -316,14 +320,10 @@ def _names(counts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _counted(stats: QpStats, counts: Iterable[str]) -> Counts:
-    return {name: getattr(stats, name) for name in counts}
-
-
-def _number(column: Column, value: float | None) -> float:
-    """Return a sender's value of a column; NaN if it has none."""
-    if value is None:
-        return math.nan
-    return float(value) if column.type == "float64" else value
+    counted = {}  # a comprehension would be a further call for each flow
+    for name in counts:
+        counted[name] = getattr(stats, name)
+    return counted
 
 
 def _report(program: Program) -> CollectiveReport:

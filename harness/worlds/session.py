@@ -533,7 +533,7 @@ class Session:
                 self._connected[member.flow.index] = self._connection(member.flow, flow.start_ns)
         connected = self._connected.pop(flow.index, None) if self._connected else None
         connection = connected or self._connection(flow, flow.start_ns)
-        if not self._concerns(flow):
+        if self.divided and not self._concerns(flow):
             return
         self._put_on(connection, record)
         if self._on_start is not None:
