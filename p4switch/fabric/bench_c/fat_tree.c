@@ -100,6 +100,8 @@ void p4_switch_queue_changed(p4_switch *sw, const p4_packet *packet, uint32_t qu
 
 void p4_switch_timer(p4_switch *sw, p4_tick now) { (void)sw, (void)now; }
 
+void p4_switch_port_added(p4_switch *sw, uint32_t port) { (void)sw, (void)port; }
+
 void p4_switch_learn(p4_switch *pipe, uint32_t list_id, const uint8_t *data, size_t len)
 {
     (void)pipe, (void)list_id, (void)data, (void)len;
