@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from p4switch import daemon
+from p4switch.architectures.tna.state import ScheduleState
 from p4switch.compiler import compile_program
 from p4switch.engine import build
+from p4switch.engine.objects import packed
+from p4switch.p4runtime.ports import QueueCounts, port_counts
 from tests.p4switch.architectures import tofino
 from tests.p4switch.daemon.conftest import wait_until
 from tests.p4switch.fabric.stub import frame
@@ -43,6 +46,45 @@ def test_pauses_name_the_class_that_packets_came_with(what: int) -> None:
     live.start()
     wait_until(resumed)
     assert {data[17] for data in pauses} == {1 << 3}
+    live.stop()
+    live.set_switch(None)
+
+
+def test_a_running_switch_serves_a_queue_once_it_is_enabled(tmp_path: Path) -> None:
+    """The first byte of a packet is its queue; the control plane has disabled queue 9 of port 16."""
+    ingress = "apply { tm.ucast_egress_port = 16; tm.qid = hdr.h.kind[6:0]; }"
+    program = tofino.compiled(tmp_path, "t2na", INGRESS=ingress).program
+    module = daemon.load()
+    live = module.Live()
+    for port in (8, 16):
+        live.add_port(port, None)
+    switch = module.Switch(str(build(program)))
+    live.set_switch(switch)
+    live.start()
+
+    def left(count: int) -> list[int]:
+        got: list[int] = []
+
+        def enough() -> bool:
+            got.extend(data[0] for data in live.take(0.1))
+            return len(got) >= count
+
+        wait_until(enough)
+        return got
+
+    def disable(queues: int) -> None:
+        with live:
+            switch.object_write("$schedule", 16, packed(ScheduleState, {"disabled": queues}))
+
+    disable(1 << 9)
+    for queue in (9, 10):
+        live.inject(8, bytes([queue]).ljust(100, b"\1"))
+    assert left(1) == [10]
+    counts = port_counts(live.port_counts())
+    assert (counts[16].frames_sent, counts[16].octets_sent) == (1, 104)
+    assert counts[16].queues[9] == QueueCounts(0, 2, 2)
+    disable(0)
+    assert left(1) == [9]
     live.stop()
     live.set_switch(None)
 
