@@ -665,12 +665,17 @@ p4_packet *tm_flush(tm_port *out, uint64_t now)
     return p;
 }
 
-tm_counts tm_count_port(const tm_port *port)
+static tm_counts counts_in_cells(const tm_switch *t, uint64_t dropped, uint64_t bytes, uint32_t packets,
+                                 uint64_t max_bytes, uint32_t max_packets)
 {
-    const tm_switch *t = port->tm;
-    tm_counts counts = {0, tm_cells(t, port->bytes, port->packets), tm_cells(t, port->max_bytes, port->max_packets)};
+    return (tm_counts){dropped, tm_cells(t, bytes, packets), tm_cells(t, max_bytes, max_packets)};
+}
+
+tm_counts tm_count_port(const tm_port *p)
+{
+    tm_counts counts = counts_in_cells(p->tm, 0, p->bytes, p->packets, p->max_bytes, p->max_packets);
     for (int i = 0; i < TM_PRIORITIES; i++)
-        counts.dropped_packets += port->queues[i].dropped_packets;
+        counts.dropped_packets += p->queues[i].dropped_packets;
     return counts;
 }
 
@@ -679,12 +684,12 @@ tm_counts tm_count_queue(const tm_port *port, uint32_t queue)
     const tm_switch *t = port->tm;
     if (queue >= LANED && port->lanes) {
         const struct tm_lane *l = &port->lanes->of[queue];
-        return (tm_counts){l->dropped_packets, tm_cells(t, l->bytes, l->packets), tm_cells(t, l->max_bytes, l->max_packets)};
+        return counts_in_cells(t, l->dropped_packets, l->bytes, l->packets, l->max_bytes, l->max_packets);
     }
     if (queue > LANED) /* such a queue has not been used */
         return (tm_counts){0};
     const tm_queue *q = &port->queues[queue];
-    return (tm_counts){q->dropped_packets, tm_cells(t, q->bytes, q->packets), tm_cells(t, q->max_bytes, q->max_packets)};
+    return counts_in_cells(t, q->dropped_packets, q->bytes, q->packets, q->max_bytes, q->max_packets);
 }
 
 void tm_port_init(tm_port *port, tm_switch *t, uint32_t number)

@@ -260,7 +260,7 @@ p4_packet *tm_flush(tm_port *out, uint64_t now);
 void tm_stop_queue(tm_port *port, uint32_t queue, bool stopped);
 
 /* Sets the schedule of a port, or NULL for none, and returns whether the port was woken. Priorities are below
- * TM_PRIORITIES. If the highest priority cannot have several queues, its queue has the schedule of TM_PRIORITIES - 1. */
+ * TM_PRIORITIES. If the highest priority cannot have several queues, the schedule of its first one applies. */
 bool tm_set_schedule(tm_port *port, const p4_schedule *schedule);
 
 /* Packets for which there was no room, and cells of the waiting ones. */

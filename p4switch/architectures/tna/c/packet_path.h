@@ -730,7 +730,7 @@ static void set_schedules(p4_switch *sw)
         int is_set = cell->disabled != 0;
         for (uint32_t queue = 0; queue < P4_SCHEDULED; queue++) {
             uint8_t priority = (uint8_t)(cell->priorities[queue / 8] >> 8 * (queue % 8));
-            schedule.priority[queue] = (uint8_t)(priority ? min32(priority - 1u, MAX_PRIORITY) : min32(queue, MAX_PRIORITY));
+            schedule.priority[queue] = (uint8_t)min32(priority ? priority - 1u : queue, MAX_PRIORITY);
             schedule.weight[queue] = (uint16_t)(cell->weights[queue / 4] >> 16 * (queue % 4));
             is_set |= priority || schedule.weight[queue];
         }
