@@ -424,7 +424,7 @@ def unfinished(summary: Mapping[str, Any]) -> str | None:
 
 
 def not_kept_up(summary: Mapping[str, Any]) -> str | None:
-    """Return the warning that a run in real time was late; None if it kept up or time is virtual."""
+    """Return the warning that a run in real time was late; None if it kept up or the world is virtual."""
     fidelity = summary.get("fidelity")
     if fidelity is None or fidelity["kept_up"]:
         return None
