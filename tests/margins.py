@@ -42,7 +42,7 @@ def share(probability: float, draws: int) -> float:
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return half the width of the interval in which the mean of so many values lies that are spread like these."""
+    """Return half the width of the interval in which the mean of this number of values with the same spread lies."""
     return _DEVIATIONS * float(np.std(values)) / float(np.sqrt(len(values)))
 
 

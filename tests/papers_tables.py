@@ -1,4 +1,4 @@
-"""Tables of claims at the top of the papers' pages, as tests read them."""
+"""Tables of claims at the top of the papers' pages, for tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ClaimRow(NamedTuple):
 
 
 def claim_rows(paper: str) -> list[ClaimRow]:
-    """Return the rows of the first table of a paper's page, which says how far each claim holds."""
+    """Return the rows of the first table of a paper's page, which states how far each claim holds."""
     page = (papers.PAPERS / paper / "README.md").read_text(encoding="utf-8")
     table = [line for line in page.partition("\n| id |")[2].partition("\n\n")[0].splitlines() if line]
     head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in ["id |" + table[0], *table[1:]]]

@@ -1,4 +1,4 @@
-"""Dependencies between packages: imports go one way, those for types included."""
+"""Dependencies between packages: imports go one way, with those for types."""
 
 import ast
 import csv
@@ -23,7 +23,7 @@ def name_of(path: Path) -> str:
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Names that a file imports anywhere: modules, and what is taken from them."""
+    """Return the names that a file imports anywhere: modules, and names from them."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -89,7 +89,7 @@ LAYERS = (
 
 
 def layer_of(name: str) -> str | None:
-    """Return the layer that a module or a name in it belongs to: the one with the longest name that begins it."""
+    """Return the layer of a module or of a name in it: the one with the longest prefix of it."""
     layers = [layer for layer in LAYERS if f"{name}.".startswith(f"{layer}.")]
     return max(layers, key=len) if layers else None
 

@@ -1,4 +1,4 @@
-"""A BfRuntime client as the beginning of a script: `client` writes entries by the names of `bf-rt.json`."""
+"""A BfRuntime client that scripts of tests begin with: `client` writes entries by the names of `bf-rt.json`."""
 
 CLIENT = '''\
 import json

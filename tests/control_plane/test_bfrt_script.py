@@ -1,4 +1,4 @@
-"""Entries that a BfRuntime client of the user's own writes, once for each switch."""
+"""Entries that a user's BfRuntime client writes. It runs once for each switch."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def entries(client: LocalClient, kind: str) -> list[Message]:
 
 
 def test_what_a_script_writes_is_written_anew(tmp_path: Path, step: Compiled) -> None:
-    """A member, a group, and entries of tables with and without it: in an order in which they can be written."""
+    """A script writes a member, a group, and entries of tables with and without a group, in a valid order."""
     made = bfrt_script.updates({0: step}, "step", script(tmp_path, GROUP), "leaf0")[0]
     client = fresh(step)
     client.write(made)
@@ -120,7 +120,7 @@ def test_a_script_runs_once_a_switch(tmp_path: Path) -> None:
 
 
 def test_a_script_writes_the_entries_of_each_pipe(tmp_path: Path, step: Compiled) -> None:
-    """The client writes for all pipes, and each pipe's entries are those of its own."""
+    """The client writes entries for all pipes, and other entries for each pipe."""
     made = bfrt_script.updates({1: step, 3: step}, "step", script(tmp_path, GROUP), "leaf0")
     assert list(made) == [1, 3]
     assert len(made[1]) == 5

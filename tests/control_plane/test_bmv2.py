@@ -1,4 +1,4 @@
-"""Accepted versions of BMv2, and its queues over Thrift, with a stand-in and where installed."""
+"""Accepted versions of BMv2, and its queues over Thrift, with a stand-in and, where it is installed, with BMv2."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def executable(folder: Path, script: str) -> None:
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yield an empty folder that is all of PATH."""
+    """Yield an empty folder that is the only one in PATH."""
     monkeypatch.setenv("PATH", str(tmp_path))
     bmv2_process.require.cache_clear()
     yield tmp_path
@@ -76,7 +76,7 @@ def test_nobody_there() -> None:
 
 
 def test_what_is_sent_is_multiplexed_binary_thrift() -> None:
-    """Byte by byte, as Apache Thrift's specification of the binary protocol has it."""
+    """Compare each byte with Apache Thrift's specification of the binary protocol."""
     request = (
         b"\x80\x01\x00\x01" + (36).to_bytes(4, "big") + b"simple_switch:set_egress_queue_depth"
         + bytes(4) + b"\x08\x00\x01" + (7).to_bytes(4, "big") + b"\x08\x00\x02" + (64).to_bytes(4, "big") + b"\x00"

@@ -1,4 +1,4 @@
-"""The controller: entries to P4Runtime, and networks that route once it has programmed them."""
+"""The controller: its entries in P4Runtime, and networks that route after it has programmed them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_limits_of_a_meter() -> None:
 
 
 def test_cells_of_the_packet_path() -> None:
-    """The second state of TNA's path is that of mirror sessions."""
+    """The second state of the packet path of TNA holds the mirror sessions."""
     known = Program(p4info_pb2.P4Info(), json.dumps({"__meta__": {"package": "tna.Switch"}}).encode())
     (update,) = known.updates(PathCell("$mirror", 7, {"enabled": 1}))
     cell = update.entity.extern_entry
@@ -159,7 +159,7 @@ class Network:
         return self.switches[name]
 
     def walk(self, source: topologies.Host, destination: topologies.Host, entropy: int) -> list[str]:
-        """Return the nodes that a packet passes, by the switches' own decisions."""
+        """Return the nodes that a packet passes. The switches themselves choose its ports."""
         frame = roce(source, destination, entropy)
         there = self.topology.uplink(source)
         path = []

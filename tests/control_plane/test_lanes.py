@@ -1,4 +1,4 @@
-"""Links and lanes that can wait for each other by the entries written: cycles or none."""
+"""Links and lanes that can wait for each other with the entries written: with a cycle, or without."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def graph(
 
 
 def ring() -> Topology:
-    """Four racks and four switches above, by turns."""
+    """Four racks and four switches above them, which alternate."""
     made = Builder("ring")
     racks = [made.switch(f"rack{i}", 0) for i in range(4)]
     above = [made.switch(f"above{i}", 1) for i in range(4)]
@@ -52,7 +52,7 @@ def ring() -> Topology:
 
 
 class Tokens(Rule):
-    """Rules that were proposed: the lane follows the tokens, four at the start, or is one for what was deflected."""
+    """Two proposed rules: the lane follows from the tokens (four at the start), or deflected packets have a lane."""
 
     def __init__(self, how: str) -> None:
         self.start = 4
@@ -111,7 +111,7 @@ def test_without_a_rule_there_are_cycles(name: str) -> None:
 
 @pytest.mark.parametrize("how", ["one", "escape", "deflected", "each"])
 def test_lanes_by_tokens_have_cycles(how: str) -> None:
-    """Normal routing makes the turn from down to up as well, one switch later and without a token."""
+    """Normal routing also makes the turn from down to up, one switch later and without a token."""
     assert cycle(graph(network("two pods"), Tokens(how))) != []
 
 
@@ -133,9 +133,9 @@ def test_where_no_strayed_packets_wait_in_a_cycle_none_do(name: str, lanes: tupl
 
 
 def test_routes_without_a_cycle_may_have_one_for_what_is_deflected() -> None:
-    """Each link leads to another tier. Routes turn up once, at the rack between.
+    """Routes turn up once, at the rack in the middle; each link leads to another tier.
 
-    What has turned before, on its way back from a deflection, does so in the last lane.
+    A packet that turned before, on its way back from a deflection, turns again in the last lane.
     """
     topology = ring()
     entries = written(topology)

@@ -1,4 +1,4 @@
-"""p4c in the place of the built-in compiler. What stands in for it here is the built-in one with p4c's command line."""
+"""p4c instead of the built-in compiler. The stand-in for p4c is the built-in compiler with p4c's command line."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Path(p4info).write_text(text_format.MessageToString(made.p4info))
 
 @pytest.fixture
 def p4c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the path at which p4c is found first."""
+    """Return the path at which p4c is found before others."""
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     pipelines.compiled.cache_clear()

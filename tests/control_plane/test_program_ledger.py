@@ -1,4 +1,4 @@
-"""Ledger of what a program absorbs, makes and drops, by name and to the packet."""
+"""Ledger of the packets that a program absorbs, makes and drops, by name and exact to the packet."""
 
 from __future__ import annotations
 

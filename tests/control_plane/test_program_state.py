@@ -1,4 +1,4 @@
-"""State of a program: cells, and what there is for the entries of a table (direct counters and meters)."""
+"""State of a program: cells, and the direct counters and meters of table entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules that each `p4cc run` loads, imported once by the process that runs are forked from.
+"""Modules that each `p4cc run` loads, imported once by the process from which runs are forked.
 
 Planning a run loads topologies, workloads, protocols and programs, which are found by their files.
 """

@@ -1,4 +1,4 @@
-"""Runs of the command line: in a process of its own each, of which most are forked from one that has loaded p4cc."""
+"""Runs of the command line, each in its own process. Most are forked from one that has loaded p4cc."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _folders: list[TemporaryDirectory[str]] = []  # removed when the tests are over
 def p4cc(
     *arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """`p4cc ARGUMENTS` as a user types it."""
+    """Run `p4cc ARGUMENTS` as a user would."""
     command = [*MAIN, *arguments]
     return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
 
@@ -65,7 +65,7 @@ def _main(
 
 @cache
 def run(*arguments: str, report: bool = False) -> tuple[Result, ...]:
-    """Return the results of `p4cc run ARGUMENTS`, made once a process; a report takes longer than most of the runs."""
+    """Return the results of `p4cc run ARGUMENTS`, made once in a process, without a report: it would take longer."""
     folder = TemporaryDirectory()
     _folders.append(folder)
     target = Path(folder.name) / "out"

@@ -68,7 +68,7 @@ def test_no_byte_is_lost_and_trimming_repairs_without_a_time_out(
 def test_a_permutation_on_a_non_blocking_tree_is_near_its_ideal(
     results: dict[str, dict[str, Result]], protocol: str
 ) -> None:
-    """Ideal: 512 packets, 170 us, and 8 us on the way; spraying collides in the fabric, but not at the hosts."""
+    """The ideal is 512 packets in 170 us and 8 us of delay; sprayed packets collide in the fabric, not at hosts."""
     result = results["permutation"][protocol]
     assert result.flows["delivered_ns"].max() < 1.35 * (512 * PACKET_NS + 8_000)
     assert result.summary["retransmitted"] < 0.005 * result.summary["packets_sent"]
@@ -99,9 +99,9 @@ def test_eqds_is_fair_in_an_incast_and_sends_little_twice(results: dict[str, dic
 
 
 def test_eqds_knows_nothing_of_the_fabric_and_a_window_below_it_helps(tmp_path: Path) -> None:
-    """SMaRTT, sections 1.1.2 and 5.1. Which packets meet is chance: finish times are means over six seeds.
+    """SMaRTT, sections 1.1.2 and 5.1. Collisions are random, so finish times are means over six seeds.
 
-    Of single seeds eqds+smartt is up to 2% later than EQDS in one of three.
+    With one seed in three, eqds+smartt is up to 2% slower than EQDS.
     """
     path = tmp_path / "two-to-one.toml"
     path.write_text(f"{SCENARIO}\n[workload]\n{PERMUTATION}")

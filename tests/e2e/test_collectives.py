@@ -204,7 +204,7 @@ def test_mistakes_are_told_before_the_run(tmp_path: Path, settings: list[str], m
 
 @pytest.fixture(scope="module")
 def lossy(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path]:
-    """Return the arguments of a run whose switches lose 5% of arriving and leaving packets, and the folder of one."""
+    """Return the arguments and the folder of a run whose switches lose 5% of arriving and leaving packets."""
     folder = tmp_path_factory.mktemp("lossy")
     workload = """
         payload = "data"
@@ -244,7 +244,7 @@ def test_plain_python_hosts_do_exactly_what_compiled_ones_do(lossy: tuple[list[s
 
 
 def test_small_buffers_pause_and_lose_nothing(tmp_path: Path) -> None:
-    """Several groups at once, with 600 flits a port and class before a pause, in frames that links charge as flits."""
+    """Check several groups at once, with 600 flits for each port and class, and links that charge frames as flits."""
     done = forked(
         "run", "collective-buffers", "--cc", "collective-none", *("--seed", "1", "--seed", "2"),
         "--out", str(tmp_path / "out"), "--strict", "--no-report",

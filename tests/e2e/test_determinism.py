@@ -1,4 +1,4 @@
-"""Same scenario, same seed: the same tables, byte for byte. Another seed: another run."""
+"""Two runs of one scenario and seed have identical tables, byte for byte; another seed gives another run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EQDS where flows meet inside the network: with one path for each flow, nothing keeps two off the same link."""
+"""EQDS with congestion inside the network: as each flow has one path, two may share a link."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PACKET_BYTES, HEADER_BYTES = 1058, 64
 
 
 def test_two_flows_on_one_link_get_half_each(tmp_path: Path) -> None:
-    """Their receivers know nothing of each other: both draw at line rate, and of each packet pair one is trimmed."""
+    """Their receivers do not know of each other. Both draw at line rate, so half of the packets are trimmed."""
     path = tmp_path / "two-flows.toml"
     path.write_text(TWO_FLOWS)
     (result,) = run(str(path))

@@ -1,4 +1,4 @@
-"""A command needs no extra but its own: pip install 'p4cc[viz]' is enough for a run and its report."""
+"""A command needs only its own extra: pip install 'p4cc[viz]' is enough for a run and its report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RUN = ("run", "incast", "--cc", "dcqcn", "--set", "workload.size_bytes=2000", "-
 
 
 def called(without: tuple[str, ...], *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command with a cache that has no program, so that it is compiled, but what the C compiler has made."""
+    """Run a command with a cache without compiled programs, but with the output of the C compiler."""
     native, own = cache.root() / "native", cwd / "cache"
     native.mkdir(parents=True, exist_ok=True)
     own.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""A cache on a disk that is full, at each place where it is written to: one line that names it, and nothing half made.
+"""A cache on a full disk, at each place where it is written: one line names it, and no file is left half written.
 
 The disk is a tmpfs of a few pages in a mount namespace of its own, which takes root.
 """
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(not can_mount(), reason="file systems are mounte
 
 
 def with_room(folder: Path, pages: int, *command: str) -> subprocess.CompletedProcess[str]:
-    """`command` with its cache in `folder`, where another file leaves room for so many pages."""
+    """Run `command` with a cache in `folder`, where another file leaves room for this number of pages."""
     cache = folder / "cache"
     cache.mkdir()
     size = (pages + 1) * PAGE_BYTES

@@ -1,4 +1,4 @@
-"""The first scenarios: each protocol does what its papers and the published simulator say it does.
+"""The first scenarios: each protocol behaves as its papers and the published simulator say.
 
 Bounds are those of docs/reference-runs.md (16 to 1 on one switch, 1 MB a flow, two start every 20 us). The published
 simulator ran in variants of what neither the papers nor its script fix: the rate limiter, how often HPCC reacts, units

@@ -1,4 +1,4 @@
-"""Folders and pages that runs leave behind."""
+"""Folders and pages that runs write."""
 
 from __future__ import annotations
 

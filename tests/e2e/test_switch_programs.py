@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def result(folder: Path, switches: str, *options: str) -> Result:
-    """Return the run of the incast of 1 MB with these entries of `switches`; each pair of hosts has one path."""
+    """Run the incast of 1 MB with these entries of `switches`; each pair of hosts has one path."""
     scenario = (folder / "incast.toml").read_text() + switches
     file = folder / f"mixed{len(list(folder.glob('mixed*')))}.toml"
     file.write_text(scenario)
@@ -44,7 +44,7 @@ def marks(of: Result) -> dict[str, int]:
 
 
 def test_switches_of_each_architecture_are_as_in_a_network_of_their_own(folder: Path) -> None:
-    """The queue is at the receiver's leaf. Both programs mark there alike; spines mark nothing."""
+    """The queue is at the receiver's leaf. Both programs mark alike there, and spines do not mark."""
     alone = result(folder, "")
     tna_leaves = result(folder, SPINE.format("twin.p4"))
     v1model_leaves = result(folder, TOR.format("twin.p4"))

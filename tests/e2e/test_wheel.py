@@ -1,4 +1,4 @@
-"""p4cc as a wheel in an environment of its own, and an extension that lies in another folder, in both worlds."""
+"""p4cc installed from a wheel, and an extension in another folder, in both worlds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def done(command: list[str], cwd: Path) -> str:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the `bin` folder of an environment with the wheel; p4cc's dependencies are those of this one."""
+    """Return the `bin` folder of an environment with the wheel. It has the dependencies of this environment."""
     folder = tmp_path_factory.mktemp("wheel")
     shutil.copytree(ROOT, folder / "source", ignore=NOT_SOURCES)
     quiet = ["--quiet", "--disable-pip-version-check", "--no-deps"]

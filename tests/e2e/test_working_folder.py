@@ -1,4 +1,4 @@
-"""Commands in a folder of others: whatever Python files are in it, none is run."""
+"""Commands in a folder with foreign Python files, none of which is run."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def modules() -> set[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, made: Path) -> Path:
-    """Return a folder full of files that leave a mark when they are run."""
+    """Return a folder of files that leave a mark when they run."""
     mark = tmp_path / "marks"
     mark.mkdir()
     own = tmp_path / "folder"
@@ -101,7 +101,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def program() -> str:
-    """Return the command as it is installed."""
+    """Return the installed command."""
     found = Path(sys.executable).with_name("p4cc")
     if not found.is_file():
         pytest.skip("p4cc is not installed as a command")
@@ -129,7 +129,7 @@ def test_no_file_of_the_working_folder_is_run(folder: Path, command: str) -> Non
 
 
 def test_nor_by_the_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Check the option -I of its Python; making a real environment takes a network."""
+    """Check the option -I of the shell's Python; a real environment would need a network."""
     ran: list[list[str]] = []
     monkeypatch.setattr(shell, "environment", lambda: Path(sys.executable))
     monkeypatch.setattr("venv.create", lambda *_, **__: None)  # runs pip in the folder that it makes
@@ -145,7 +145,7 @@ def test_nor_by_the_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 
 def test_interpreters_are_started_in_one_place() -> None:
-    """Any other place that names an interpreter isolates it, or is listed here with its reason."""
+    """Check that any other place that names an interpreter isolates it, or is listed here with its reason."""
     root = Path(processes.__file__).parents[1]
     packages = ("control_plane", "harness", "host_agents", "p4cc", "p4switch", "reports", "topologies", "wireformats")
     naming = {
@@ -203,7 +203,7 @@ def test_a_matplotlibrc_of_the_working_folder_changes_no_figure(folder: Path, tm
 def test_a_child_has_the_same_packages_and_nothing_of_the_working_folder(
     folder: Path, tmp_path: Path, made_by: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both ways: that of Python 3.11 and later, and that of 3.10."""
+    """Check the ways of Python 3.10 and of 3.11 and later."""
     own = tmp_path / "own"
     own.mkdir()
     (own / "of_mine.py").write_text("import sys; print('found', sys.argv[1:])")

@@ -1,4 +1,4 @@
-"""Attacks in the virtual world: whatever the protocol, a flow in pieces is one row, and what it is made of is seen."""
+"""Attacks in the virtual world with each protocol: a divided flow is one row, and tables list its pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs beside what other simulators said of the same files (docs/networks.md has how these were run)."""
+"""Runs in comparison with results of other simulators on the same files (docs/networks.md describes those runs)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HPCC_NS = {"h2": 36_685_006, "h3": 35_669_855}  # from a flow's start to its las
 
 
 def test_hpccs_sample_flow_by_flow(tmp_path: Path) -> None:
-    """HPCC keeps a link's use between eta and all of it, so two implementations differ by 1 - eta at most."""
+    """HPCC keeps a link's use between eta and 1, so two implementations differ by at most 1 - eta."""
     links = "".join(f"0 {host} 100Gbps 0.001ms 0\n" for host in range(1, HOSTS + 1))
     (tmp_path / "topology.txt").write_text(f"{HOSTS + 1} 1 {HOSTS}\n0\n{links}")
     (tmp_path / "flow.txt").write_text("2\n2 1 3 100 200000000 2\n3 1 3 100 200000000 2\n")

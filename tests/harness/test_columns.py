@@ -1,4 +1,4 @@
-"""Further columns of flows: the largest latency, and what reaction points have."""
+"""Further columns of flows: the largest latency, and attributes of reaction points."""
 
 from __future__ import annotations
 

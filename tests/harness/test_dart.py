@@ -44,7 +44,7 @@ COUNTERS = ("deflected", "allocated", "freed", "expired", "table_full", "tokens_
 
 @dataclass(frozen=True)
 class Given(Run):
-    """A run with flows of its own."""
+    """A run with given flows."""
 
     flows: tuple[Flow, ...] = ()
 
@@ -79,7 +79,7 @@ def planned(
 
 
 def load(rng: random.Random, hosts: int, messages: int, span_ns: int = 60_000) -> list[Flow]:
-    """Messages of 1 B to 8 KiB and a few long ones, on queue pairs of their own and on shared ones, back to back."""
+    """Return messages of 1 B to 8 KiB and a few long ones, back to back, on queue pairs of their own or shared ones."""
     flows = []
     for _ in range(messages):
         source, destination = rng.sample(range(hosts), 2)
@@ -126,7 +126,7 @@ def carried_out(run: Run) -> Outcome:
 
 
 def expect_order(outcome: Outcome) -> None:
-    """Property *Order*: what must hold where nothing is lost."""
+    """Check the property *Order*, which must hold if no packet is lost."""
     assert outcome.recording.ended == "done"
     assert outcome.disorder == 0
     assert outcome.held == 0
@@ -179,7 +179,7 @@ def test_as_printed_the_same_messages_arrive_out_of_order() -> None:
 
 
 def test_in_the_middle_of_a_run_entries_are_held_and_tokens_are_under_way() -> None:
-    """The assertions about the end of a run do not hold by themselves."""
+    """So the assertions about the end of a run are not trivially true."""
     outcome = carried_out(planned(load(random.Random(ORDER_SEED), 8, 120), limit_ns=40_000))
     assert outcome.recording.ended == "limit"
     assert outcome.counts["allocated"] - outcome.counts["freed"] == outcome.held > 0
@@ -194,7 +194,7 @@ def test_as_printed_the_next_message_of_a_queue_pair_overtakes() -> None:
 
 
 def test_what_a_broken_link_of_a_detour_loses_arrives_after_the_time_out_by_the_normal_path() -> None:
-    """IV-C. Every spine of one aggregation switch is cut off; entries of what was lost are taken after the RTO."""
+    """Section IV-C. All spines of one aggregation switch are cut off; entries of lost messages expire after the RTO."""
     events = [{"time_ns": 25_000, "link": ["agg0-0", f"spine{i}"], "up": False} for i in range(2)]
     events += [{"time_ns": 60_000, "link": ["agg0-0", f"spine{i}"], "up": True} for i in range(2)]
     program = {"entry_timeout_ns": 300_000, "dft_entries": 1}
@@ -242,10 +242,10 @@ def test_figure_2_two_senders_have_a_half_each_within_an_rtt_and_the_whole_after
 
 
 def test_each_sender_has_its_share_within_a_loaded_rtt_and_its_own_packet_gap() -> None:
-    """Twelve join one by one, and leave one by one.
+    """Twelve senders join one by one, and leave one by one.
 
-    Who sends at 1/n hears of it with the ACK of its next packet, which waits n packets' times for its turn;
-    after a join that ACK waits in the queue, too.
+    A sender at 1/n learns of a change from the ACK of its next packet, which leaves after up to n
+    packet times. After a join, that ACK also waits in the queue.
     """
     count, step_ns, packet_ns = 12, 150_000, 1518 * 8 / 10
     flows = [Flow(1 + i, 0, 2**39, i * step_ns, stop_ns=(count + 1 + i) * step_ns) for i in range(count)]
@@ -277,7 +277,7 @@ def test_each_sender_has_its_share_within_a_loaded_rtt_and_its_own_packet_gap() 
 
 @pytest.mark.parametrize("announced", [True, False])
 def test_figure_3_a_long_flow_backs_off_when_it_hears_of_the_incast(announced: bool) -> None:
-    """Eight senders, 10 us from one to the next. The announcement of the first one stands for all."""
+    """Eight senders start 10 us apart. The announcement of the first one counts for all."""
     members = tuple(range(2, 10))
     flows = [Flow(1, 0, 2**39, 0, stop_ns=400_000)] + [
         Flow(source, 0, 8_192, 150_000 + 10_000 * i, incast=(1, members)) for i, source in enumerate(members)
@@ -299,11 +299,12 @@ def test_figure_3_a_long_flow_backs_off_when_it_hears_of_the_incast(announced: b
 
 
 def test_look_ahead_slows_down_an_incast_that_is_spread_over_time() -> None:
-    """III-D: limits are advertised to all members, "even before the other senders' packets arrive".
+    """Section III-D: limits are advertised to all members, "even before the other senders' packets arrive".
 
-    Here the next one starts 6.25 us later, when alone a message of 8 KB is nearly over; at a sixteenth each
-    its six packets take five gaps of 19.4 us. Whoever is told only while it sends something else starts at
-    line rate, as III-A has it.
+    Each sender starts 6.25 us after the one before it, when a single message of 8 KB is nearly
+    complete; at a sixteenth of the rate each, its six packets take five gaps of 19.4 us. A sender
+    that receives its limit only while it sends another message starts at line rate, as in section
+    III-A.
     """
     members = tuple(range(1, 17))
     flows = [Flow(source, 0, 8_192, 100_000 + 6_250 * i, incast=(1, members)) for i, source in enumerate(members)]
@@ -325,11 +326,11 @@ def test_look_ahead_slows_down_an_incast_that_is_spread_over_time() -> None:
 
 
 def test_flows_to_a_busy_receiver_are_exempt_from_marks_of_the_fabric() -> None:
-    """III-C says that rates are correct in all cases.
+    """Section III-C states that rates are correct in all cases.
 
-    A and B send to R1; A shares a link with C and E, which send to others: A and B keep their halves, and C
-    and E share what is left, where max-min fair rates are 3.33, 6.67, 3.33 and 3.33 Gb/s. The margin is that
-    with which a receiver tells whether it is at line rate.
+    A and B send to R1. A shares a link with C and E, which send to other receivers. A and B keep
+    their halves, and C and E share the rest, where max-min fair rates are 3.33, 6.67, 3.33 and 3.33
+    Gb/s. The margin is the one by which a receiver decides whether it is at line rate.
     """
     names = {"A": (0, 4), "C": (1, 5), "E": (2, 6), "B": (7, 4)}
     flows = [Flow(*ends, 2**39, 0, group=name, stop_ns=5_000_000) for name, ends in names.items()]
@@ -349,7 +350,7 @@ def test_flows_to_a_busy_receiver_are_exempt_from_marks_of_the_fabric() -> None:
 
 
 def test_rcp_takes_tens_of_round_trips_to_the_rate_that_dart_has_after_one() -> None:
-    """Figure 15. The second flow starts at line rate, and the queue that it makes has RCP cut both far below."""
+    """Figure 15. The second flow starts at line rate, and because of its queue RCP cuts both flows to far below."""
     start_ns, stop_ns = 100_000, 1_100_000
     flows = [Flow(1, 0, 2**39, 0, stop_ns=stop_ns), Flow(2, 0, 2**39, start_ns, stop_ns=stop_ns)]
     run = planned(flows, cc="rcp", topology=STAR, record={"rate_interval_ns": 2_000})
@@ -384,7 +385,7 @@ def test_expresspass_flows_share_a_link_by_the_loss_of_credits() -> None:
 
 
 def queue_of_twelve(cc: str, seed: int, until_ns: int, interval_ns: int = 5_000) -> float:
-    """99% of the samples, bytes, of what waits for a receiver that twelve senders load to 80%, with 1 MB messages."""
+    """Return the 99th percentile, in bytes, of a receiver's queue, at 80% load from twelve senders of 1 MB messages."""
     size_bytes, mean_ns = 1_000_000, 1_000_000 * 0.8 / 0.8  # at 10 Gb/s a message takes 0.8 ms
     rng = random.Random(seed)
     starts = itertools.accumulate(rng.expovariate(1 / mean_ns) for _ in itertools.count())
@@ -400,17 +401,18 @@ def queue_of_twelve(cc: str, seed: int, until_ns: int, interval_ns: int = 5_000)
 
 
 def test_the_queue_of_twelve_senders_stays_short() -> None:
-    """Check the corrected form; in the printed form each message starts at line rate behind the queue.
+    """Check the corrected form. In the printed form each message starts at line rate, behind the queue.
 
-    How long the printed form's queue gets depends on how many messages overlap. The seed is one of those with many:
-    over 40 ms seeds 1 to 4 give 44, 32, 257 and 1,059 KB. The corrected form's queue is short with all of them.
+    The queue of the printed form depends on how many messages overlap. This seed has many: over 40
+    ms seeds 1 to 4 give 44, 32, 257 and 1,059 KB. With the corrected form all four queues are
+    short.
     """
     assert queue_of_twelve("dart", 8, 7_000_000) < 50_000
     assert queue_of_twelve("dart-paper", 8, 7_000_000) > 500_000
 
 
 def test_a_message_is_charged_with_its_own_marks_not_with_those_of_its_pair() -> None:
-    """Two long messages congest a receiver that passes all marks on; then one of them has a packet's company."""
+    """Two long messages congest a receiver that passes all marks on; then a short one shares the queue pair of one."""
     flows = [Flow(1, 0, 500_000, 0), Flow(2, 0, 500_000, 0), Flow(1, 0, 1_000, 600_000)]
     run = planned(
         flows,
@@ -488,7 +490,7 @@ def test_entries_that_stay_for_the_rto_or_for_ever_are_fine() -> None:
 
 @pytest.mark.parametrize("balancer", ["ecmp", "round_robin", "drill"])
 def test_credits_have_to_take_the_path_of_data(balancer: str) -> None:
-    """ExpressPass: one path there and back. Where there is only one, any load balancer keeps to it."""
+    """ExpressPass needs the same path in both directions. With a single path any load balancer keeps to it."""
     expected = "^switch.load_balancing:? .*(several paths|keeps a flow on its path)$"
     with pytest.raises(UserError, match=expected) as raised:
         planned(cc="expresspass", switch={"load_balancing": balancer}, program=None)
@@ -498,7 +500,7 @@ def test_credits_have_to_take_the_path_of_data(balancer: str) -> None:
 
 
 def test_counters_are_read_of_the_ports_in_use() -> None:
-    """All 512 cells of all counters took longer than a short run."""
+    """Reading all 512 cells of all counters took longer than a short run."""
     probes = [probe for probe in planned().probes if isinstance(probe, CounterProbe)]
     assert [probe.reads for probe in probes] == list(COUNTERS)
     assert all(probe.indices == [1, 2, 3, 4] for probe in probes)

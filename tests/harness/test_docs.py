@@ -31,7 +31,7 @@ STANDS_FOR_A_NUMBER = re.compile(r"=[A-Z]\b")
 
 
 def commands_of(page: str) -> list[str]:
-    """`p4cc ...` in indented lines and in backquotes, without comments and brackets around what is optional."""
+    """Return the `p4cc` commands in indented lines and in backquotes, without comments and optional parts."""
     shown = re.findall(r"^ {4}(?:sudo )?(?:\S*/)?p4cc (.*)$", page, re.MULTILINE)
     shown += re.findall(r"`(?:sudo )?p4cc ([a-z][^`]*)`", page)
     return [re.sub(r"[][]", "", re.sub(r"\s+#.*", "", text)).strip() for text in shown]
@@ -58,7 +58,7 @@ def parsed(command: str) -> tuple[str, click.Context]:
 
 
 def starts(command: str) -> None:
-    """Everything but the runs themselves."""
+    """Check everything but the runs themselves."""
     name, context = parsed(command)
     given = context.params
     if name == "run" and not {*(given["scenarios"] or OWN_FILES), *given["cc"]} & set(OWN_FILES):

@@ -32,7 +32,7 @@ def test_every_extra_is_one_that_brings_the_package() -> None:
 
 @pytest.fixture
 def doctor(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """`p4cc doctor` imports a module that is not there."""
+    """Run `p4cc doctor`, which imports a missing module."""
 
     def imports(module: str) -> None:
         @click.command()
@@ -55,7 +55,7 @@ def test_a_command_says_which_extra_it_needs(capsys: pytest.CaptureFixture[str],
 def test_whatever_a_library_makes_of_a_signal_is_an_interruption(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """pybind11 of one that comes while something is imported, pydantic of one that comes while it builds a model."""
+    """Check a signal during an import, which pybind11 converts, and one while pydantic builds a model."""
 
     @click.command()
     def command() -> None:

@@ -1,4 +1,4 @@
-"""Framing that single links have of their own: what they charge, and what follows from it."""
+"""Framing of single links: the bytes that they charge, and its effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interrupts are raised again where a library has lost them, and nowhere else."""
+"""Interrupts are raised again if a library has swallowed them, and only then."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ with interruption.listening():
 
 
 def test_what_a_finalizer_has_lost_is_not_called_ignored() -> None:
-    """Python reports other errors in finalizers as ever."""
+    """Python still reports other errors in finalizers."""
     done = subprocess.run(
         [sys.executable, "-c", IN_A_FINALIZER], capture_output=True, text=True, timeout=60, check=True
     )
@@ -182,7 +182,7 @@ with interruption.listening():
 
 @pytest.mark.parametrize("number", interruption.ENDING)
 def test_no_signal_changes_the_status_of_a_program_that_ends(number: signal.Signals) -> None:
-    """Python takes its handlers away before it frees what modules have."""
+    """Python removes its signal handlers before it frees the objects of modules."""
     done = subprocess.run([sys.executable, "-c", _ENDS % number], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (3, "")
 

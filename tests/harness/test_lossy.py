@@ -14,7 +14,7 @@ from harness.worlds.virtual import VirtualWorld
 @pytest.mark.parametrize("cc", ["none", "hpcc", "dcqcn"])
 @pytest.mark.parametrize(("rate_bps", "loss"), [(400e9, 1e-3), (400e9, 1e-4), (10e9, 1e-3)])
 def test_no_more_is_sent_again_than_was_lost(cc: str, rate_bps: float, loss: float) -> None:
-    """Whole windows behind a missing packet are in flight: at 400 Gb/s some hundred packets."""
+    """Whole windows after a missing packet are in flight: at 400 Gb/s some hundred packets."""
     scenario = {
         "cc": cc,
         "topology": {"name": "fat-tree", "k": 4, "link_rate_bps": rate_bps},

@@ -1,4 +1,4 @@
-"""Multicast in the virtual world: every byte once at each host of a group, and every copy in the ledger."""
+"""Multicast in the virtual world: each host of a group gets each byte once, and the ledger counts each copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A count is added to a run's tables by one line of its declaration, and is wherever counts are."""
+"""One declared line adds a count to a run's tables, and it appears wherever counts do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rooms of papers: a new folder is all that a new paper takes."""
+"""Folders of papers: a further paper needs only a new folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAPER = 'title = "Nemo"\nsource = "nowhere"\n\n[claims.N1]\nsource = "Nemo, fig 
 
 @pytest.fixture
 def nemo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yield the folder of a paper in a folder that stands for `papers/`."""
+    """Yield the folder of a paper, in a folder that replaces `papers/`."""
     folder = tmp_path / "nemo"
     for name, text in {
         "paper.toml": PAPER,

@@ -1,4 +1,4 @@
-"""Figures of the papers: bars from the tables of measured numbers, with the papers' numbers."""
+"""Figures of the papers' folders: bars from the tables of measured numbers, beside the papers' numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The max-min fair allocation: known cases, and what defines it."""
+"""The max-min fair allocation: known cases, and its defining property."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_known_cases(capacity: dict[object, float], paths: list[list[object]], r
 
 
 def test_rates_are_in_proportion_to_weights() -> None:
-    """Check that the first link's 12 go to 1 + 2, and that the second's other flow has the rest."""
+    """Check that the first link's 12 are divided 1 to 2, and that the other flow of the second link gets the rest."""
     assert max_min({0: 12, 1: 20}, [[0], [0, 1], [1]], [1, 2, 0.5]) == pytest.approx([4, 8, 12])
 
 
@@ -38,7 +38,7 @@ def test_links_that_no_other_holds_up_decide_in_the_same_iteration() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_every_flow_has_a_full_link_on_which_none_is_faster(seed: int) -> None:
-    """Bertsekas and Gallager's criterion; and no link is overloaded."""
+    """Check Bertsekas and Gallager's criterion, and that no link is overloaded."""
     rng = random.Random(seed)
     capacity = {link: rng.choice((1.0, 4.0, 10.0)) for link in range(8)}
     paths = [rng.sample(range(8), rng.randint(1, 4)) for _ in range(rng.randint(1, 40))]

@@ -1,4 +1,4 @@
-"""HPCC over parallel links: what one of them reports does not steer packets on another."""
+"""HPCC over parallel links: the telemetry of one link does not control packets on another."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def last_delivery_ns(spines: int, links_per_spine: int, **more: Any) -> int:
     "more", [{"lb": "spray"}, {"lb": "reps"}, {"switch": {"load_balancing": "drill"}}]
 )
 def test_four_links_to_one_spine_are_as_good_as_one_to_each_of_four(more: dict[str, Any]) -> None:
-    """Check that both are nearly alike; the one spine spreads packets at random once more."""
+    """Check that both are nearly alike; a single spine spreads packets at random a second time."""
     assert last_delivery_ns(1, 4, **more) < 1.25 * last_delivery_ns(4, 1, **more)
 
 

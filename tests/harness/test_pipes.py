@@ -1,4 +1,4 @@
-"""Chips of several pipes in a network: programs by pipe, programs of several pipelines, and what is read from each."""
+"""Chips of several pipes in a network: programs for each pipe, programs of several pipelines, readings of each pipe."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ for host, port in enumerate((1, 2, 128, 129), 2):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with step.p4 that counts packets: as one pipeline, with entries or without, and as two."""
+    """Return a folder with step.p4 that counts packets: one pipeline with and without entries, and two pipelines."""
     made = tmp_path_factory.mktemp("pipes")
     text, entries = ((EXAMPLE / f"step.{end}").read_text() for end in ("p4", "py"))
     counting = text.replace(APPLY, COUNTER)

@@ -1,4 +1,4 @@
-"""Effects of a failure: packets are lost, the controller writes other routes, and the old ones again."""
+"""Effects of a failure: packets are lost, the controller writes other routes, and afterwards the old ones."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_host_that_is_cut_off_has_no_route() -> None:
 
 
 def test_entries_come_back_to_what_they_were() -> None:
-    """Check for every such program that the end of a failure restores the entries."""
+    """Check for every program with routes that the end of a failure restores the entries."""
     topology = topologies.build("fat-tree", {"k": 4})
     downs = [frozenset({20}), frozenset(range(16, 24)), frozenset({5, 40})]
     for name in ("ecn", "trim", "dart"):
@@ -119,7 +119,7 @@ def test_what_is_the_same_is_not_written() -> None:
     assert difference(updates, updates) == []
 
 def test_a_link_that_a_matrix_has_fail_carries_nothing(tmp_path: Path) -> None:
-    """All flows cross it or its twin; those that are hashed onto it would be lost."""
+    """All flows use this link or its twin; flows that were hashed onto it would lose packets."""
     lines = [f"{host}->{host + 8} id {host + 1} start 0 size 5000" for host in range(4)]
     failed = [f"failure switch_type AGG switch_id {switch} link_id 0" for switch in range(2)]
     (tmp_path / "x.cm").write_text("\n".join([*lines, *failed]) + "\n")

@@ -1,4 +1,4 @@
-"""Speculative packets in a class below data's, in the virtual world: what a scheduled packet waits for at a switch."""
+"""Speculative packets in a class below that of data, in the virtual world: how long scheduled packets wait."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLOWS = st.lists(
 
 
 def run(flows: list[tuple[int, int, int, int]], priority: int) -> tuple[Recording, int]:
-    """Return the most speculative packets that any scheduled one has waited for at a port, that on the link included.
+    """Return the most speculative packets, with that on the link, that a scheduled packet waited for at a port.
 
     A flow is (source, destination after the source, bytes, start in ns).
     """
@@ -67,7 +67,7 @@ def test_a_scheduled_packet_waits_for_at_most_one_speculative_packet(flows: list
 
 
 def test_a_queue_of_speculative_packets_does_not_delay_scheduled_ones() -> None:
-    """A long flow, and three bursts of a BDP at once to the same host: exactly the case in which it could happen."""
+    """Check a long flow and three bursts of a BDP at once to one host, the case in which a delay could occur."""
     flows = [(1, 4, 100_000, 0), *((source, HOSTS - source, 10_000, 30_000) for source in (2, 3, 4))]
     recording, most = run(flows, LOWER)
     assert recording.ended == "done"

@@ -1,4 +1,4 @@
-"""Each page of docs/tutorials is followed from its first line to its last: what it shows is what comes out.
+"""Each page of docs/tutorials is followed from its first line to its last, and its output is compared with the page.
 
 A file has its name in the line above its block, `` `name`: ``. A command begins with `$` in a block of the language
 console; what is below it is its output, where `...` stands for anything, and line breaks do not matter. A command ends
@@ -47,7 +47,7 @@ _OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def shown(output: str, told: str) -> bool:
-    """Lines that `...` stands for at the beginning may be none."""
+    """Return the lines of output; `...` at the beginning may stand for no line."""
     return any(
         doctest.OutputChecker().check_output(each, told, _OPTIONS) for each in {output, output.removeprefix("...\n")}
     )
@@ -97,7 +97,7 @@ class Reader:
 
     @contextmanager
     def _background(self, command: str, output: str) -> Iterator[str]:
-        """Yield the output once it is what the page shows."""
+        """Yield once the output is that of the page."""
         self._logs += 1
         log = self._folder / f"background-{self._logs}.log"
         with log.open("w") as target:

@@ -1,4 +1,4 @@
-"""A stand-in for a switch that reduces and replicates: NICs, links with loss and duplicates, any order; to test hosts.
+"""Stand-in for a switch that reduces and replicates, to test hosts: NICs, links with loss, duplicates, reordering.
 
 It works on whole frames of operations, in plain Python; the switches' own program is tested in tests/p4src.
 """
@@ -43,7 +43,7 @@ _NUMPY = dict(
 
 @dataclass
 class Trouble:
-    """Each with a probability, for every frame on a link."""
+    """Probabilities of faults, each for every frame on a link."""
 
     loss: float = 0.0
     duplicate: float = 0.0
@@ -79,7 +79,7 @@ def programs(
     window: int = 8,
     push: bool = False,
 ) -> list[Program]:
-    """Each of the hosts in one group with the others, about to carry out the steps."""
+    """Return programs of the steps for hosts that are all in one group."""
     made = []
     for rank, nic in enumerate(hosts):
         engine = nic.open_collectives(config or CollectiveConfig(), contents[rank] if contents else None)
@@ -93,7 +93,7 @@ def programs(
 
 
 class Star:
-    """`seen` has every frame that a host sent. A link carries a frame in its own time, and takes `DELAY_NS`."""
+    """NICs around one switch. `seen` has every frame that a host sent; a link takes the frame's time and `DELAY_NS`."""
 
     def __init__(self, hosts: Sequence[Nic], trouble: Trouble | None = None) -> None:
         self.hosts = hosts

@@ -1,4 +1,4 @@
-"""Run by test_native.py in a process of its own: prints what the hosts did, as digests, for comparison.
+"""Program of test_native.py in a separate process, which prints digests of the hosts' actions for comparison.
 
 With `--native` the compiled hosts are used.
 """
@@ -134,7 +134,7 @@ def collectives(protocol: str, push: bool = False, arbiter: str = "least_recent"
 
 
 def maps() -> None:
-    """Print the bits of a ring at all places, and parts of maps of all lengths."""
+    """Print the bits of a ring at all places, and parts of maps of every length."""
     words = bits.ring(256)
     for number in range(1_000, 1_256):
         if number % 3 == 0 or number % 7 < 2:

@@ -1,4 +1,4 @@
-"""Values that tests take out of hosts, as the type that they expect, and put into them."""
+"""Values that tests read from hosts, checked for their type, or replace in them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 def of_kind(found: object, kind: type[_T]) -> _T:
-    """Return an object after checking that it is of this kind."""
+    """Return an object after a check of its type."""
     assert isinstance(found, kind), found
     return found
 
@@ -24,5 +24,5 @@ def due_frame(nic: Nic, now_ns: int) -> bytes:
 
 
 def replace_method(owner: object, name: str, function: Callable[..., object]) -> None:
-    """Let an object call this function instead of its method of that name."""
+    """Make an object call this function instead of its method of that name."""
     setattr(owner, name, function)

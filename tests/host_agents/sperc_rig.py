@@ -1,4 +1,4 @@
-"""Rig for s-PERC's hosts: a switch on the way between two NICs, in Python."""
+"""Rig for s-PERC's hosts: a Python switch between two NICs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +37,7 @@ def speculative(frame: bytes) -> dict[str, int]:
 
 
 class Switch:
-    """A hook that does what a switch on the way does: a link of its own, 1RC's windows, then the records turn."""
+    """A hook that acts as a switch on the path: a link's rate computation, 1RC's windows, and the records' turn."""
 
     def __init__(self, gbps: int, others: int = 0, drops: bool = True) -> None:
         self.link = Link(gbps * GBPS, gbps * GBPS // 4096, 12_000, 0)
@@ -79,7 +79,7 @@ def nics(
     queue_pairs: int = 1,
     **config: Any,
 ) -> tuple[Wire, list[QueuePair]]:
-    """Return a link between two NICs, and the first one's queue pairs, from 1 on."""
+    """Return a link between two NICs, and the queue pairs of the first, numbered from 1."""
     a, b = pair(protocol, parameters, line_rate_bps=LINE, base_rtt_ns=RTT, **config)
     return Wire(a, b, hook=hook), [connect(a, b, qpn)[0] for qpn in range(1, queue_pairs + 1)]
 

@@ -1,4 +1,4 @@
-"""ACCurate's reaction point: when FRPs leave, what is in them, and what a response does."""
+"""ACCurate's reaction point: when FRPs leave, their contents, and the reaction to a response."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def frps(link: Wire, side: int) -> list[tuple[int, Frp]]:
 
 
 def rated(frame: bytes, current_kbps: int, desired_kbps: int) -> bytes:
-    """Return the frame with other rates, as a contention point leaves it."""
+    """Return the frame with the rates that a contention point would write."""
     frp = accurate.FRP.decode(frame, wire.AFTER_BTH)
     return frame[: wire.AFTER_BTH] + accurate.FRP.encode(
         (), **{**frp, "current_rate": current_kbps, "desired_rate": desired_kbps}
@@ -160,7 +160,7 @@ def test_a_short_circuit_may_only_lower() -> None:
 
 
 def test_every_switch_on_the_way_may_answer_an_frp_and_the_destination_has_the_last_word() -> None:
-    """Whatever the order in which the answers to one FRP come, the rate is what it said when it had seen all links."""
+    """In any order of the answers to one FRP, the final rate is that of the FRP after it has passed all links."""
     for order in ([4, 3, 2], [2, 3, 4], [3, 2, 4]):
         link, qa, _ = setup()
         qa.post(1_000_000)
@@ -199,7 +199,7 @@ def test_sequence_numbers_wrap() -> None:
 def test_a_flow_stop_follows_the_last_packet_and_says_whether_the_flow_was_counted(
     size_bytes: int, counted: bool
 ) -> None:
-    """At 10 Gb/s 20 kB end in the period of their flow-init; 31 kB end after 26 us, where no FRP has left yet."""
+    """At 10 Gb/s 20 kB end in the period of their flow-init; 31 kB end after 26 us, in a period without an FRP."""
     link, qa, _ = setup(send_at=0.9)
     qa.post(size_bytes)
     link.run(200_000)
@@ -287,7 +287,7 @@ def test_a_burst_lasts_until_the_last_queue_pair_has_sent(scope: str) -> None:
 
 
 def slow(now: int, frame: bytes) -> bytes:
-    """Return the frame behind a contention point whose fair share is 0.1 Gb/s."""
+    """Return the frame as it leaves a contention point with a fair share of 0.1 Gb/s."""
     return rated(frame, GBPS // 10, GBPS // 10) if is_frp(frame) and not Frp(frame).response else frame
 
 
@@ -305,7 +305,7 @@ def test_a_small_burst_leaves_at_line_rate_whatever_the_rate_of_the_burst_before
 
 @pytest.mark.parametrize(("size_bytes", "kinds"), [(1_000, []), (4_000, []), (5_000, [accurate.INIT, accurate.STOP])])
 def test_a_burst_may_begin_while_the_one_before_it_is_unacknowledged(size_bytes: int, kinds: list[int]) -> None:
-    """The last of its 100 packets leaves by 85 us, and is acknowledged after 87 us. Then all is as after a pause."""
+    """The last of its 100 packets leaves by 85 us, and is acknowledged after 87 us. Then the next burst begins anew."""
     link, qa, _ = setup()
     qa.post(100_000)
     message = qa.post(size_bytes, start_ns=86_000)
@@ -345,7 +345,7 @@ def test_when_the_queue_pair_that_spoke_is_closed_another_speaks() -> None:
 
 
 def test_a_flow_stops_when_what_it_would_send_again_is_acknowledged() -> None:
-    """Its ACKs come after the time-out, and before anything has been sent again."""
+    """Its ACKs come after the time-out, and before any retransmission."""
     a, b = pair("accurate", {"exempt_bytes": 0}, line_rate_bps=10_000_000_000, rto_ns=50_000)
     qa, _ = connect(a, b)
     qa.post(3000)

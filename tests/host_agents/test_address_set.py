@@ -1,4 +1,4 @@
-"""The set of a NIC's further addresses, against Python's."""
+"""The set of a NIC's further addresses, in comparison with Python's set."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""BBR: delivery rate samples by hand, then its states on a bottleneck of a known rate and delay."""
+"""BBR: delivery rate samples of single packets, then its states on a bottleneck of known rate and delay."""
 
 import itertools
 from typing import Any
@@ -76,7 +76,7 @@ class TestDeliveryRate:
 
 
 class Bottleneck:
-    """A queue without limit in front of a link of `rate_bps`, in the frames' way from side 0 to side 1."""
+    """A queue without a limit in front of a link of `rate_bps`, on the path from side 0 to side 1."""
 
     def __init__(self, rate_bps: float, overhead_bytes: int = 0, **parameters: Any) -> None:
         # A tenth of the BDP at line rate, so a BDP of a bottleneck of 10 Gb/s.

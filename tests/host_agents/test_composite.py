@@ -1,4 +1,4 @@
-"""A protocol that stands on others, built by hand: no NIC, no link."""
+"""A protocol that combines others, without a NIC or a link."""
 
 import pytest
 
@@ -11,7 +11,7 @@ PATH = Path(100e9, 8_000, 1000, 1058, 80)
 
 
 class Recorder(ReactionOutlet):
-    """Keeps what is said."""
+    """Keeps the requests that it gets."""
 
     def __init__(self) -> None:
         super().__init__(Host(), Traffic())
@@ -25,7 +25,7 @@ class Recorder(ReactionOutlet):
 
 
 class Steps(ReactionPoint):
-    """Narrows by its step at every ACK."""
+    """Part that reduces the rate by a step at every ACK."""
 
     def __init__(self, rate_step_bps: float, window_bytes: float) -> None:
         super().__init__(PATH)
@@ -109,7 +109,7 @@ def test_a_part_with_timers_sets_the_rate_between_events() -> None:
 
 
 class Counts(Steps):
-    """Narrows by what is sent."""
+    """Part that reduces the rate with the bytes sent."""
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
         self.window_bytes -= wire_bytes

@@ -1,4 +1,4 @@
-"""Dart's hosts: who is counted, what is told, in which state, and what senders make of it. Times and rates by hand."""
+"""Dart's hosts: the senders counted, notices and their states, and senders' reactions. Times and rates are exact."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ADDRESSES = tuple(parse_address(f"10.0.0.{i + 1}") for i in range(40))
 
 
 class Recorder(NotificationOutlet):
-    """Outlet of a receiver to the NIC at `address`, which records what is sent."""
+    """Outlet of a receiver to the NIC at `address`, which records the packets sent."""
 
     def __init__(self, host: Host, address: int, partition: int = 0xFFFF) -> None:
         super().__init__(host)
@@ -72,7 +72,7 @@ class Recorder(NotificationOutlet):
 
 
 class Receiver:
-    """A NIC that receives, with a queue pair for each sender, numbered from 1 as its address ends."""
+    """A NIC that receives, with one queue pair for each sender, numbered from 1 like the end of its address."""
 
     def __init__(self, parameters: DartParameters | None = None) -> None:
         self.parameters = parameters or DartParameters()
@@ -96,7 +96,7 @@ class Receiver:
     def packet(
         self, sender: int, *, first: bool = False, last: bool = False, marked: bool = False, qp: int = 0, gap: int = 0
     ) -> int:
-        """Deliver a data packet `gap` ns after the one before, and return the n of its ACK."""
+        """Deliver a data packet `gap` ns after the previous one, and return the n of its ACK."""
         self.pass_to(self.now_ns + gap)
         point = self.point(sender, qp)
         if first:
@@ -113,7 +113,7 @@ class Receiver:
             self.host.timers.serve_first()
 
     def look_ahead(self, sender: int, group: int, members: tuple[int, ...], sequence: int = 0, qp: int = 0) -> None:
-        """Members are numbered as senders are; ids from 0."""
+        """Deliver an announcement of an incast. Members are numbered like senders, ids from 0."""
         body = LOOK_AHEAD.encode([{"nic": member - 1} for member in members], group=group)
         start = wire.header(1, 2, 3, LOOK_AHEAD.opcode, 4, after_bth_bytes=len(body)) + sequence.to_bytes(4, "big")
         self.point(sender, qp).on_control(self.now_ns, LOOK_AHEAD.opcode, start + body, len(start))
@@ -205,7 +205,7 @@ def test_the_last_eight_packets_are_measured_against_95_percent(share: float, at
 
 @pytest.mark.parametrize(("share", "at_line_rate"), [(0.98, True), (0.92, False)])
 def test_short_frames_are_measured_with_what_their_link_takes_for_each(share: float, at_line_rate: bool) -> None:
-    """Preamble, gap and FCS are a quarter of the time of a frame of 100 bytes."""
+    """Preamble, gap and FCS take a quarter of the time of a frame of 100 bytes."""
     framed = Path(RATE_BPS, RTT_NS, 1460, WIRE_BYTES, 80, frame_overhead_bytes=24)
     point = DartReceiver(DartParameters(), framed)
     point.bind(Recorder(Host(timers=TimerQueue(), nics=ADDRESSES), ADDRESSES[0]))
@@ -386,7 +386,7 @@ def test_an_incast_of_which_a_member_announces_nothing_is_forgotten_after_two_se
 
 
 def test_whose_announcement_is_lost_is_counted_by_its_message_alone_after_the_idle_timeout() -> None:
-    """Check a sender that is never silent, because it sends other messages all the time."""
+    """Check a sender that is never idle, because it sends other messages all the time."""
     receiver = Receiver(DartParameters(idle_timeout_ns=100_000))
     receiver.look_ahead(1, 7, (1, 2))
     receiver.packet(1, first=True, last=True)
@@ -472,7 +472,7 @@ def test_advert_on_change_tells_who_is_wrong_by_more_than_a_factor_of_two_a_base
 
 
 class Model:
-    """A list of what counts: messages under way, messages announced, members of an incast that announced nothing."""
+    """List of what counts: messages in progress, announced messages, members of an incast without an announcement."""
 
     def __init__(self, timeout_ns: int) -> None:
         self.timeout_ns = timeout_ns
@@ -487,7 +487,7 @@ class Model:
         return len(counted.union(*(members for _, _, members in self.awaited.values())))
 
     def pass_to(self, now_ns: int) -> None:
-        """Remove senders that have been silent too long, with their counts, and announcements that are too old."""
+        """Advance the time. Remove senders that have been idle too long with their counts, and old announcements."""
         self.now_ns = now_ns
         silent = {sender for sender, last_ns in self.last_ns.items() if last_ns + self.timeout_ns <= now_ns}
         for key in self.under_way:
@@ -498,10 +498,10 @@ class Model:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
-    """Sequences are random, with four queue pairs a sender.
+    """Check random sequences, with four queue pairs for each sender.
 
-    They have joins, leaves, overlapping incasts, messages of one packet, announcements that are lost or late,
-    senders that fail, queue pairs that close.
+    They include joins, leaves, overlapping incasts, messages of one packet, announcements that are
+    lost or late, senders that fail, and queue pairs that close.
     """
     rng = random.Random(seed)
     timeout_ns = 40 * PACKET_NS
@@ -524,7 +524,7 @@ def test_n_is_that_of_a_model_after_every_packet(seed: int) -> None:
         assert receiver.told(*key)["n"] == max(1, model.n)
 
     def announced(key: tuple[int, int], group: int, members: set[int]) -> None:
-        """Begin a message, with its announcement before its first packet, or behind it, on another path."""
+        """Begin a message whose announcement arrives before its first packet, or after it on another path."""
         late = rng.random() < 0.2
         if late:
             packet(key, first=True)
@@ -674,7 +674,7 @@ def test_a_share_as_a_window() -> None:
 
 
 def test_a_window_of_a_share_holds_what_links_charge_in_a_base_rtt() -> None:
-    """Windows count frames alone, shares are of what links charge, with preamble and gap."""
+    """Windows count frames only; shares also count the preamble and gap that links charge."""
     path = Path(RATE_BPS, PATH.base_rtt_ns, PATH.mtu_bytes, WIRE_BYTES, PATH.cell_bytes, frame_overhead_bytes=24)
     point = Dart(DartParameters(share_as="window", fall_back=False), path, [])
     point.bind(ReactionOutlet(Host(timers=TimerQueue()), Traffic()))
@@ -727,16 +727,16 @@ def test_tokens_are_for_short_messages_that_travel_alone(
 
 
 def made_queue(host: Host) -> SourceQueue:
-    """Return the queue that the points of this host have made."""
+    """Return the queue that this host's reaction points have built up."""
     queue = host.part("Dart's source queue", lambda: None)
     assert isinstance(queue, SourceQueue)
     return queue
 
 
 def test_a_nic_marks_while_its_limiters_have_released_more_than_22500_bytes() -> None:
-    """Two pairs at line rate release a packet's time worth of bytes more than the link takes.
+    """Two pairs at line rate release more bytes than the link takes: one packet's worth in each packet time.
 
-    Then one pair goes on at a half, and the other half of the link takes what was left.
+    Then one pair continues at half the rate, and the other half of the link takes the rest.
     """
     host = Host(timers=TimerQueue())
     points = [sender(host=host)[0] for _ in range(2)]
@@ -813,7 +813,7 @@ def test_data_with_tokens_there_shares_back() -> None:
 
 @pytest.mark.parametrize(("sizes", "lost"), [((3_000, 40_000), 1), ((20_000, 8_000), 13)])
 def test_what_is_sent_again_has_the_tokens_of_its_own_message(sizes: tuple[int, ...], lost: int) -> None:
-    """Check the printed form: a lost packet stays short or long, as it was."""
+    """Check the printed form: a packet that was lost still counts as short or long, as before."""
     link, sent = nics("dart-paper")
     a, b = link.nics
     qa, _ = connect(a, b)

@@ -1,4 +1,4 @@
-"""UDP: packets are sent once, at a rate, and a message ends when its last packet is answered."""
+"""UDP: each packet is sent once, at a rate, and a message ends with the answer to its last packet."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_on_and_off() -> None:
 
 @pytest.mark.parametrize("size_bytes", [1, 15, 16, 17, 18, 19, 20, 33, 999, 1_000])
 def test_frames_are_as_long_as_those_of_udp(size_bytes: int) -> None:
-    """Ethernet has 14 bytes, IPv4 20, UDP 8, and the shortest frame 60 without FCS."""
+    """Ethernet has 14 bytes, IPv4 20 and UDP 8; the shortest frame has 60 without FCS."""
     (done, data, arrivals), _, there = sent(size_bytes)
     assert [wire.wire_bytes(frame) for _, frame in data] == [max(60, 42 + size_bytes)]
     assert len(wire.materialize(data[0][1])) == max(60, 42 + size_bytes)

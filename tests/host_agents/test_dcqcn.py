@@ -1,4 +1,4 @@
-"""DCQCN step by step: CNPs at given times, and what they do to alpha, the current and the target rate."""
+"""DCQCN step by step: CNPs at given times, and their effects on alpha, the current rate and the target rate."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ US = 1_000
 
 
 def reaction_point(protocol: str = "dcqcn", **parameters: Any) -> tuple[Nic, Dcqcn]:
-    """Return a reaction point on a NIC whose time the test drives by `at`."""
+    """Return a reaction point on a NIC whose clock the test advances with `at`."""
     a, b = pair(protocol, parameters)
     qp, _ = connect(a, b)
     return a, of_kind(qp.reaction_point, Dcqcn)
@@ -293,7 +293,7 @@ def test_a_cut_leaves_at_least_a_share() -> None:
 
 
 def test_a_limiter_with_steps_takes_the_next_smaller_one_and_keeps_the_current_rate() -> None:
-    """Increases that are less than a step add up; the smallest rate is one step."""
+    """Increases smaller than a step add up; the smallest rate is one step."""
     a, rp = reaction_point(rate_step_bps=1e9, min_rate_bps=0.5e9, rate_increase_interval_ns=10_000)
     rp.on_cnp(0)
     at(a, 4_001)
@@ -309,7 +309,7 @@ def test_a_limiter_with_steps_takes_the_next_smaller_one_and_keeps_the_current_r
 
 
 def cnps(arrivals: list[tuple[int, int]], **parameters: Any) -> list[int]:
-    """Return the times at which CNPs leave a receiver of two flows, whose marked packets arrive at (time, flow)."""
+    """Return the times of the CNPs of a receiver of two flows, whose marked packets arrive at (time, flow)."""
     a, b = pair("dcqcn", parameters)
     points = [connect(a, b, qpn)[1].notification_point for qpn in (1, 2)]
     sent = []
@@ -323,7 +323,7 @@ def cnps(arrivals: list[tuple[int, int]], **parameters: Any) -> list[int]:
 
 
 def test_a_cnp_follows_its_mark_after_the_delay() -> None:
-    """Check that each mark meanwhile also gets a CNP of its own."""
+    """Check that each mark during the delay also gets its own CNP."""
     arrivals = [(10_000, 0), (14_000, 0), (100_000, 1)]
     assert cnps(arrivals) == [10_000, 14_000, 100_000]
     assert cnps(arrivals, cnp_delay_ns=55_000) == [65_000, 69_000, 155_000]

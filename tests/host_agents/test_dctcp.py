@@ -1,4 +1,4 @@
-"""DCTCP step by step: alpha over windows, one cut per window, growth of a packet per RTT."""
+"""DCTCP step by step: alpha over windows, one cut for each window, growth of one packet for each RTT."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ PACKET = 1058.0
 
 
 class Flow:
-    """A sender with packets numbered in the order of sending, 100 at a time in flight."""
+    """A sender that numbers its packets in the order of sending, with 100 in flight at a time."""
 
     def __init__(self, **parameters: Any) -> None:
         self.rp = Dctcp(DctcpParameters(**parameters), Path(100e9, 8_000, 1000, 1058, 80))

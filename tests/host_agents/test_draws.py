@@ -1,4 +1,4 @@
-"""Numbers drawn together are those that Python draws one by one."""
+"""Numbers drawn together equal those that Python draws one by one."""
 
 import random
 

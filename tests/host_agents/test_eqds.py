@@ -1,4 +1,4 @@
-"""EQDS step by step: who may send what on which credit, and what the receiver's pull pacer does.
+"""EQDS step by step: packets that each kind of credit allows, and the receiver's pull pacer.
 
 The link: 100 Gb/s, base RTT 8 us, so a BDP of 100,000 bytes, and a speculative credit of 95 packets of 1,058.
 """
@@ -37,14 +37,14 @@ def drain(nic: Nic, now_ns: int) -> list[bytes]:
 
 
 def split(frames: list[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """Control packets and data packets."""
+    """Return control packets and data packets."""
     return [f for f in frames if opcode(f) >= 0x11], [f for f in frames if opcode(f) < 0x11]
 
 
 def sender(
     packets: int, name: str = "eqds", **parameters: Any
 ) -> tuple[QueuePair, QueuePair, list[bytes], list[bytes], int]:
-    """Return a sender that has sent all it may without an answer."""
+    """Return a sender that has sent all packets that it may send without an answer."""
     a, b = pair(name, parameters, reliability="selective-repeat", loss_packets=0)
     qa, qb = connect(a, b, 5)
     qa.post(packets * 1000)
@@ -166,7 +166,7 @@ class TestSender:
 
 
 def pulls(nic: Nic, until_ns: int) -> list[tuple[int, int, int]]:
-    """(time, queue pair, number) of the pulls that the receiver sends."""
+    """Return (time, queue pair, number) of the pulls that the receiver sends."""
     found = []
     now = nic.now_ns
     while now <= until_ns:
@@ -179,7 +179,7 @@ def pulls(nic: Nic, until_ns: int) -> list[tuple[int, int, int]]:
 
 
 def receiver(demands: Sequence[int], overhead_bytes: int = 0, **parameters: Any) -> tuple[Nic, Nic]:
-    """Return a receiver with a queue pair for each demand (packets), all of which arrive at 0."""
+    """Return a receiver with a queue pair for each demand in packets. All demands arrive at time 0."""
     a, b = pair("eqds", parameters, reliability="selective-repeat", frame_overhead_bytes=overhead_bytes)
     for n, packets in enumerate(demands, start=1):
         qa, _ = connect(a, b, n)

@@ -1,4 +1,4 @@
-"""ExpressPass's hosts: algorithm 1 step by step, one packet a credit, which credits were lost."""
+"""ExpressPass's hosts: algorithm 1 step by step, one packet for each credit, and lost credits."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def receiver(path: Path = PATH, **parameters: float) -> tuple[ExpressPassReceive
 
 
 def test_algorithm_1() -> None:
-    """Check two increases in a row, a loss of a half, and an increase (w = 1/16, target loss 1/8)."""
+    """Check two increases in a row, a loss of one half, and an increase (w = 1/16, target loss 1/8)."""
     point, _ = receiver()
     shares, weights = [], []
     for loss in (0.0, 0.125, 0.5, 0.1):
@@ -109,7 +109,7 @@ def test_credits_leave_at_the_rate_from_request_to_stop() -> None:
 
 
 def test_what_data_tells_of_credits_is_what_was_lost() -> None:
-    """Data comes for 1, 2, 5 and 10 of ten credits: six are lost. So the rate falls after the update period."""
+    """Data arrives for credits 1, 2, 5 and 10 of ten, so six are lost, and the rate falls after the update period."""
     point, outlet = receiver(initial_rate=1.0, update_base_rtts=0.2)
     timers = outlet.host.timers
     point.on_control(0, *control(CREDIT_REQUEST, stop=0))
@@ -142,7 +142,7 @@ def test_a_link_that_charges_framing_carries_fewer_packets_and_credits(overhead_
 
 
 def test_of_a_link_that_charges_flits_a_credit_takes_one() -> None:
-    """Four to twelve of its 62 to 70 bytes would be left; all credits take the same."""
+    """Credits of 62 to 70 bytes would leave 4 to 12 bytes of two flits; every credit takes the same."""
     path = Path(10e9, 100_000, 1460, WIRE_BYTES, 80, (), -58)
     point, outlet = receiver(path, initial_rate=1.0, credit_spread_bytes=8)
     for _ in range(3):
@@ -152,7 +152,7 @@ def test_of_a_link_that_charges_flits_a_credit_takes_one() -> None:
 
 
 def test_gaps_and_sizes_of_credits_are_random() -> None:
-    """10% more or less, and up to eight bytes: else credits of several flows come in step."""
+    """They vary by 10% and by up to eight bytes. Otherwise credits of several flows would synchronize."""
     point, outlet = receiver(initial_rate=1.0, jitter=0.1, credit_spread_bytes=8, update_base_rtts=1e3)
     timers = outlet.host.timers
     point.on_control(0, *control(CREDIT_REQUEST, stop=0))
@@ -168,7 +168,7 @@ def test_gaps_and_sizes_of_credits_are_random() -> None:
 
 
 def test_a_rate_is_never_below_a_credit_in_an_update_period() -> None:
-    """A receiver that sends no credit learns of no loss, and so never that a link is free."""
+    """A receiver that sends no credit sees no loss, and so could not detect that a link is free."""
     point, _ = receiver()
     for _ in range(20):
         point.update(0.9)
@@ -225,7 +225,7 @@ def test_who_hears_nothing_asks_again() -> None:
 
 
 def test_credits_wait_for_their_packets_as_many_as_links_let_through_at_once() -> None:
-    """The link is taken, or paused: each draws its own packet later. Those beyond eight, and those left, are wasted."""
+    """While the link is busy or paused, up to eight credits wait for packets. Others, and unused ones, are wasted."""
     point, outlet = ExpressPass(ExpressPassParameters(), PATH), Requests()
     point.bind(outlet)
     outlet.traffic.waiting_bytes = 7 * WIRE_BYTES

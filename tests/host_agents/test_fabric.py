@@ -1,4 +1,4 @@
-"""Real NICs in the virtual fabric: what seam 4 says of a host that has nothing to do."""
+"""Real NICs in the virtual fabric: the rules of seam 4 for a host with nothing to do."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Frames that nobody of p4cc's made: whatever they hold, they are counted, and no host fails over them."""
+"""Frames that no p4cc sender made: they are counted, and no content makes a host fail."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_no_frame_ends_a_host(cc: str) -> None:
 @pytest.mark.parametrize("cc", ["nscc", "rccc", "rccc+nscc", "swift"])
 @pytest.mark.parametrize("sleek_windows", [0.0, 1.5])
 def test_no_frame_ends_a_host_that_answers_by_bytes(cc: str, sleek_windows: float) -> None:
-    """Packets take several paths, some are lost and some trimmed; in the end there is silence."""
+    """Packets take several paths, and some are lost or trimmed; at the end no packet is sent."""
     rng = random.Random(f"{cc} {sleek_windows}")
     sleek = SleekConfig(windows=sleek_windows)
     config: dict[str, Any] = {"loss_packets": 0, "ack_every_bytes": 4_000, "sleek": sleek, "last_hop_dscp": 50}
@@ -120,7 +120,7 @@ def with_psn(frame: bytes, psn: int) -> bytes:
 
 
 def test_what_nobody_can_have_sent_is_not_waited_for() -> None:
-    """A window is what 100 Gb/s carry in two time-outs of 1 ms and a base RTT of 1 us, in packets of 1,058 B."""
+    """A window is the data of two time-outs of 1 ms and a base RTT of 1 us at 100 Gb/s, in packets of 1,058 B."""
     a, b = pair("none", reliability="selective-repeat", rto_ns=1_000_000, base_rtt_ns=1_000)
     qa, qb = connect(a, b)
     window = window_packets(100_000_000_000, 1_000_000, 1_000, 1058)
@@ -141,9 +141,9 @@ def test_what_nobody_can_have_sent_is_not_waited_for() -> None:
 
 @pytest.mark.parametrize("more", [0, 1_500_000])
 def test_what_somebody_else_acknowledged_is_sent_again(more: int) -> None:
-    """The third of three packets is lost, and a forged SACK names it.
+    """The third of three packets is lost, and a forged SACK acknowledges it.
 
-    The sender has nothing in flight any more, or sends on, past what the receiver keeps.
+    The sender then has no packet in flight, or sends on past the receiver's window.
     """
     a, b = pair("none", reliability="selective-repeat", rto_ns=50_000)
     qa, qb = connect(a, b)

@@ -1,4 +1,4 @@
-"""A queue pair to a multicast group: a packet is done when every member has it, and nothing is delivered twice."""
+"""A queue pair to a multicast group: a packet is complete when every member has it, and no member gets data twice."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ def nic_of(address: str, **config: Any) -> Nic:
 
 
 class Net:
-    """One sender, its group, and what they report; frames arrive when they are told to, at every member or at some."""
+    """One sender, its group, and their reports. Frames arrive on request, at every member or at some."""
 
     def __init__(self, **config: Any) -> None:
         self.now_ns = 0
@@ -40,7 +40,7 @@ class Net:
             nic.join(GROUP)
 
     def sent(self, nic: Nic, count: int | None = None) -> list[bytes]:
-        """Return the frames of a NIC, until it has no more, or `count` of them."""
+        """Return the frames of a NIC until it has no more, or `count` of them."""
         frames: list[bytes] = []
         while len(frames) != count:
             frame = nic.next_frame(self.now_ns)
@@ -187,7 +187,7 @@ def test_a_member_given_twice() -> None:
 
 
 def test_path_ids_are_of_the_paths_to_one_member() -> None:
-    """Telemetry has ids for the paths between two hosts: two members' paths may have the same."""
+    """Telemetry has ids for the paths between two hosts, so paths to two members may have the same id."""
     qp = Net().qp
 
     def path_of(address: str, path_id: int) -> int:

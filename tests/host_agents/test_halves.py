@@ -1,4 +1,4 @@
-"""The halves of a queue pair: each is there once it is needed, since there may be a million queue pairs."""
+"""The halves of a queue pair are created on demand, because there may be a million queue pairs."""
 
 import gc
 from collections import Counter
@@ -28,7 +28,7 @@ MANY = 20  # queue pairs
 
 
 def alive(*kinds: type) -> list[int]:
-    """Return how many objects of each class, or of one derived from it, are alive.
+    """Return the number of living objects of each class, with derived classes.
 
     Types are counted first, because a process of many tests has millions of objects.
     """
@@ -94,7 +94,7 @@ class TestHalves:
     @pytest.mark.parametrize("protocol", ["none", "dcqcn", "hpcc", "swift", "timely", "bbr", "dctcp", "reno"])
     @pytest.mark.parametrize("reliability", ["go-back-n", "selective-repeat"])
     def test_an_end_that_retires_frees_its_sending_half_at_once(self, protocol: str, reliability: str) -> None:
-        """Nothing of it stays for the garbage collector, which looks rarely during a run."""
+        """No object stays for the garbage collector, which rarely runs during a run."""
         kinds = (Sender, RateLimiter, ReactionPoint, LoadBalancer)
         a, b = pair(protocol, reliability=reliability)
         with without_garbage_collector():
@@ -131,7 +131,7 @@ class TestHalves:
         assert a.stats.malformed == 0
 
     def test_an_end_retires_only_when_its_flow_has_left_the_links(self) -> None:
-        """Without the last response s-PERC's flow leaves four intervals later."""
+        """Without the last response, s-PERC's flow is removed four intervals later."""
         a, b = pair("sperc")
         qa, _ = connect(a, b)
         done: list[int] = []
@@ -153,7 +153,7 @@ class TestHalves:
 
     @pytest.mark.parametrize(("protocol", "kept"), [("sperc", 2), ("accurate", 2), ("hpcc", 2), ("expresspass", MANY)])
     def test_finished_flows_keep_no_sending_halves(self, protocol: str, kept: int) -> None:
-        """The last but one stays until another queue pair is opened. ExpressPass' senders answer late credits."""
+        """The last one stays until another queue pair is opened. ExpressPass' senders answer late credits."""
         a, b = pair(protocol)
         session = HostSession(a, lambda event: None, all_columns(["rate_bps"]), samples=False)
         wire = Wire(a, b)
@@ -189,7 +189,7 @@ class TestHalves:
             qa.post(1)
 
     def test_an_end_has_the_entropy_of_the_data_that_it_sends(self) -> None:
-        """One that has sent nothing has what its first data packet would have, and a retired one keeps its own."""
+        """An end that has sent nothing has the entropy of its first data packet; a retired one keeps its own."""
         a, b = pair("dcqcn")
         qa, qb = connect(a, b)
         qa.post(3000)

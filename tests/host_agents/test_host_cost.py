@@ -1,4 +1,4 @@
-"""The measurement of docs/performance.md: what it counts, never how long it took."""
+"""The measurement of docs/performance.md: its counts, but not its times."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from host_agents.nic import Nic
 
 @pytest.mark.parametrize("protocol", registry.protocols())
 def test_every_protocol_sends_what_is_measured(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check receivers that grant, too: their pulls come after the data, at their own pace."""
+    """Check receivers that grant, too: their pulls come after the data, at their own rate."""
     receive, heard = Nic.receive, set()
 
     def heard_by(nic: Nic, now_ns: int, frame: bytes) -> None:
@@ -26,7 +26,7 @@ def test_every_protocol_sends_what_is_measured(protocol: str, monkeypatch: pytes
 
 
 def test_a_sender_that_stops_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check a sender whose window stays closed because the receiver is silent."""
+    """Check a sender whose window stays closed because the receiver does not answer."""
     go_on = measured._Side.go_on
     monkeypatch.setattr(measured._Side, "go_on", lambda side, until_ns, came: go_on(side, until_ns, []))
     with pytest.raises(RuntimeError, match=r"hpcc: after \d+ packets nothing is sent for 10000000 ns"):

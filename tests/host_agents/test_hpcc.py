@@ -1,4 +1,4 @@
-"""HPCC step by step, with hand-made telemetry: the numbers are worked out from algorithm 1 of the paper."""
+"""HPCC step by step, with hand-made telemetry. The numbers are calculated from algorithm 1 of the paper."""
 
 import math
 from typing import Any
@@ -24,7 +24,7 @@ def point(**parameters: Any) -> Hpcc:
 
 
 def records(*hops: tuple[int, ...]) -> bytes:
-    """INT records of (time in ns, transmitted bytes, queue in cells) or (..., rate code)."""
+    """Return INT records of (time in ns, transmitted bytes, queue in cells) or (..., rate code)."""
     out = b""
     for time_ns, tx_bytes, cells, *code in hops:
         word = (code[0] if code else G100) << 60 | time_ns % 2**24 << 36 | tx_bytes // 128 % 2**20 << 16 | cells
@@ -99,7 +99,7 @@ def test_unknown_link_rate_is_taken_as_the_nics() -> None:
 
 
 class Link:
-    """A link whose every ACK shows the load asked for, over exactly T, so that U becomes that load."""
+    """A link on which every ACK shows the requested load over exactly T, so that U becomes that load."""
 
     def __init__(self, rp: Hpcc) -> None:
         self.rp = rp

@@ -1,4 +1,4 @@
-"""InfiniBand's congestion control: the index goes up with BECNs and down with time, the rate follows the table."""
+"""InfiniBand's congestion control: BECNs raise the index, time lowers it, and the rate follows the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load balancers: which entropies go out, and that the transport stands what spraying does."""
+"""Load balancers: the entropies that they send, and that the transport works with spraying."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -131,7 +131,7 @@ def test_nacks_and_timeouts_reach_the_load_balancer() -> None:
 
 
 class TestReps:
-    """Ports are written as entropies: what they are beyond the first of this queue pair."""
+    """Ports are written as entropies: their distance from the first port of this queue pair."""
 
     def reps(self, entropies: int = 4, bdp_packets: int = 4, seed: int = 3, **parameters: Any) -> LoadBalancer:
         path = Path(100e9, 8_000, 1000, 100_000 // bdp_packets, 80)
@@ -146,7 +146,7 @@ class TestReps:
         balancer.on_ack(0, self.first + entropy, marked)
 
     def test_figure_5a(self) -> None:
-        """All entropies are tried. An ACK without a mark has its entropy taken again, a marked one the next in turn."""
+        """All entropies are tried. An unmarked ACK's entropy is used again; a marked ACK leads to the next in turn."""
         reps = self.reps()
         assert [self.sent(reps) for _ in range(4)] == [0, 1, 2, 3]
         self.ack(reps, 0)
@@ -161,7 +161,7 @@ class TestReps:
         assert self.sent(reps) == 0
 
     def test_an_ack_names_the_path_of_one_packet(self) -> None:
-        """Packets sent before the next ACK go on in turn, or a whole window would take one path."""
+        """Packets sent before the next ACK continue in turn. Otherwise a whole window would take one path."""
         reps = self.reps()
         for _ in range(4):
             self.sent(reps)
@@ -215,7 +215,7 @@ class TestReps:
 
     @pytest.mark.parametrize("cc", ["smartt", "eqds"])
     def test_data_packets_alone_explore(self, cc: str) -> None:
-        """Check that neither opening a queue pair nor EQDS' RTS takes an entropy."""
+        """Check that neither opening a queue pair nor an RTS of EQDS uses an entropy."""
         a, b = pair(cc, load_balancer="reps", reliability="selective-repeat", loss_packets=0)
         qa, _ = connect(a, b)
         qa.post(1_000_000)
@@ -241,7 +241,7 @@ class TestReps:
 
 class TestPlb:
     def rounds(self, plb: LoadBalancer, count: int, marked: Callable[[int], bool], start_ns: int = 0) -> int:
-        """ACKs every 1 us for so many rounds of 8 us; returns the time after them."""
+        """Deliver ACKs every 1 us for this number of rounds of 8 us, and return the time after them."""
         for i in range(8 * count):
             plb.next_entropy(start_ns + 1_000 * i)
             plb.on_ack(start_ns + 1_000 * i, 0, marked(i))

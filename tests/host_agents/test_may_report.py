@@ -1,4 +1,4 @@
-"""NICs say which frames on their way to them may make them report something: nothing is reported before."""
+"""NICs declare which arriving frames may cause a report, and report nothing earlier."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from p4cc._link import Trouble, Wire, connect, pair
 
 
 class Foreseeing(Wire):
-    """Looks ahead as far as frames are on the link, as a fabric does at the beginning of a window."""
+    """Looks ahead over all frames on the link, as a fabric does at the beginning of a window."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)

@@ -1,4 +1,4 @@
-"""MP-RDMA's window step by step. 100 Gb/s, 8 us: a BDP of 100,000 bytes."""
+"""MP-RDMA's window step by step, at 100 Gb/s and 8 us, so with a BDP of 100,000 bytes."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def test_a_window_of_marks_halves_the_window_and_one_without_adds_a_packet() -> 
 
 
 def test_one_mark_in_half_a_window_of_acks_keeps_it() -> None:
-    """+1/w for each of n - 1 ACKs, -1/2 for one: balance at n = w / 2 + 1."""
+    """Each of n - 1 ACKs adds 1/w and one takes 1/2, which balance at n = w / 2 + 1."""
     rp = window(20)
     for i in range(11 * 50):
         ack(rp, marked=i % 11 == 10)

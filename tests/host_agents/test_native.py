@@ -1,4 +1,4 @@
-"""The compiled hosts: bit by bit what the interpreted ones are, and a clear line where they cannot be had."""
+"""The compiled hosts equal the interpreted ones bit by bit; if they cannot be compiled, one line gives the reason."""
 
 import os
 import shutil
@@ -91,7 +91,7 @@ def test_a_failed_build_leaves_nothing(empty_cache: Path, monkeypatch: pytest.Mo
 
 
 def test_a_full_disk_is_named(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compilers' temporary files are elsewhere than the cache; what they print last does not say what they lacked."""
+    """Temporary files of compilers are outside the cache, and their last line does not name a full disk."""
     full = empty_cache / "full.py"
     full.write_text("import sys; print('cc1: error writing to /t/x.s: No space left on device'); sys.exit('it failed')")
     monkeypatch.setattr(native, "_COMPILE", full)
@@ -101,7 +101,7 @@ def test_a_full_disk_is_named(empty_cache: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_mypy_is_not_sent_to_the_folder_of_the_packages(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that mypy gets another folder, since it refuses site-packages."""
+    """Check that mypy gets another folder, because it refuses site-packages."""
     script = empty_cache / "looks.py"
     script.write_text("import os, sys; sys.exit(repr((os.environ['MYPYPATH'], os.path.exists('p4switch/errors.py'))))")
     monkeypatch.setattr(native, "_COMPILE", script)
@@ -185,7 +185,7 @@ def test_every_module_is_either_compiled_or_known_to_stay_python() -> None:
 
 
 def test_a_disk_that_is_full_is_one_line(tmp_path: Path) -> None:
-    """A limit on the size of files does what a full disk does: writing fails, in the middle of a file."""
+    """A limit on file sizes has the effect of a full disk: a write fails in the middle of a file."""
     code = (
         "import resource, host_agents.native as native; resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000));"
         "native.build()"
@@ -219,7 +219,7 @@ typedef int (*function)(void);
 
 
 def test_what_a_unit_needs_of_the_headers() -> None:
-    """A name leads to its declaration and to what that needs; what has no name is needed by all."""
+    """A unit needs the declarations of its names, and what these need; every unit needs those without a name."""
     known: dict[str, list[str]] = {}
     for name, text in declarations(HEADER):
         known.setdefault(name, []).append(text)

@@ -1,4 +1,4 @@
-"""The NIC: pacing, arbitration, priorities, PFC, what it does with frames that are not for it."""
+"""The NIC: pacing, arbitration, priorities, PFC, and frames that are not addressed to it."""
 
 import dataclasses
 import math
@@ -219,7 +219,7 @@ class TestPfc:
         assert due_frame(b, 612)[wire.BTH] == wire.ACKNOWLEDGE
 
     def test_control_frames_wait_for_their_own_class_in_order(self) -> None:
-        """Check classes 3 and 6: a pause holds the frames of its class, and no others."""
+        """Check classes 3 and 6: a pause holds only the frames of its class."""
         a, b = pair()
         qa, _ = connect(a, b)
         qa.post(1000)
@@ -451,7 +451,7 @@ class TestScopes:
         assert 0 <= elapsed - 299 * FRAME * 0.8 < 2 * 85 + 1
 
     def test_who_shares_a_limiter_sends_in_its_class(self) -> None:
-        """Another priority would be ignored."""
+        """A different priority would have no effect."""
         a, _ = pair("dcqcn", cc_scope="pair")
         a.open_qp("10.0.0.4", 1, 1, priority=4)
         for number, priority, text in ((2, 5, "priority 5"), (3, None, "priority 3")):
@@ -481,7 +481,7 @@ class TestScopes:
         assert due_frame(a, 0)[wire.TOS] >> 5 == 3
 
     def test_a_limiter_that_waits_in_a_paused_class_leaves_it_for_that_of_the_next_queue_pair(self) -> None:
-        """Its retransmissions are acknowledged in the meantime, so that its queue pair may be closed."""
+        """Its retransmissions are acknowledged meanwhile, so that its queue pair can be closed."""
         a, b = pair("dcqcn", cc_scope="pair", rto_ns=10_000)
         first, _ = connect(a, b)
         first.post(1000)

@@ -54,7 +54,7 @@ def ack(
 
 
 def settled(rp: float, bytes_squared: float) -> object:
-    """Return the window once the pending increase of that size is applied."""
+    """Return the window after the pending increase of that size is applied."""
     return pytest.approx(rp + bytes_squared / rp)
 
 
@@ -73,7 +73,7 @@ class TestStart:
 
 class TestFourCases:
     def test_unmarked_above_the_target_is_a_fair_increase(self) -> None:
-        """Check fi for each window of bytes, once over eight packets are acknowledged."""
+        """Check an increase of fi over the window in bytes, applied after more than eight packets are acknowledged."""
         rp = point(100_000)
         ack(rp, TARGET_NS, acked_bytes=UPDATE_BYTES)
         assert rp.window_bytes == 100_000  # 8 packets are not more than 8
@@ -97,7 +97,7 @@ class TestFourCases:
         assert rp.window_bytes == 100_000
 
     def test_decrease(self) -> None:
-        """1 - 0.8 (A - D) / A, at most halving, once a base RTT."""
+        """The factor is 1 - 0.8 (A - D) / A, at least one half, once for each base RTT."""
         rp = point(100_000, delay_gain=1.0)
         ack(rp, 12_000, marked=True, now_ns=1)
         assert rp.window_bytes == pytest.approx(100_000 * (1 - 0.8 * 3_000 / 12_000))
@@ -226,7 +226,7 @@ class TestFastIncrease:
 
 
 def measuring(**parameters: Any) -> Nscc:
-    """One whose quick adapt has begun its first period, at 1 ns."""
+    """Return a reaction point whose quick adapt has begun its first period, at 1 ns."""
     rp = point(100_000, inflight_bytes=60_000, **parameters)
     ack(rp, 5_000, marked=True)
     assert rp.period_end_ns == 1 + PERIOD_NS
@@ -410,7 +410,7 @@ EVENT = st.tuples(
 def test_the_window_stays_within_its_bounds(
     events: list[tuple[str, int, int, int, int]], accidents: set[str], rate_bps: float
 ) -> None:
-    """Check the bounds: one packet, and one and a half BDP of the least RTT."""
+    """Check the bounds of one packet, and one and a half BDP of the smallest RTT."""
     rp = point(rate_bps=rate_bps, **dict.fromkeys(accidents, True))
     now_ns = 1
     least_rtt_ns = BASE_NS
@@ -444,7 +444,7 @@ def test_the_window_stays_within_its_bounds(
 def test_never_more_than_the_window_is_in_flight(
     protocol: str, first_window_packets: float, loss: float, trim_every: int, seed: int
 ) -> None:
-    """RCCC's data is longer than a full packet by its pull target."""
+    """The pull target makes RCCC's data packets longer than a full packet."""
     own = {"first_window_packets": first_window_packets}
     parameters = own if protocol == "nscc" else {"nscc": own}
     a, b = pair(
@@ -473,7 +473,7 @@ def test_never_more_than_the_window_is_in_flight(
 
 
 def test_the_simulators_window_step_by_step() -> None:
-    """Each ACK and NACK of a flow in the simulator's run of 2 to 1 leaves the simulator's window, but for rounding.
+    """After each ACK and NACK of a flow in the simulator's run of 2 to 1, the windows agree, except for rounding.
 
     Its time is in ps, so this reaction point has ps in place of ns, and rates 1,000 times as small.
     """

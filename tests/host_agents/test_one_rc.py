@@ -1,4 +1,4 @@
-"""1RC and weights in the hosts: what leaves speculatively, how the host goes on, and what receivers see."""
+"""1RC and weights in the hosts: speculative packets, how the host continues, and what receivers see."""
 
 import itertools
 
@@ -46,7 +46,7 @@ def scheduled(link: Wire) -> list[tuple[int, bytes]]:
 
 
 def assert_received_in_order(link: Wire, size_bytes: int) -> None:
-    """Check for no gap, duplicate, reordering, NAK or time-out."""
+    """Check that there was no gap, duplicate, reordering, NAK or time-out."""
     a, b = link.nics
     for qp in b.queue_pairs.values():
         stats = qp.stats
@@ -84,7 +84,7 @@ def test_up_to_one_bdp_leaves_before_the_response() -> None:
 
 
 def test_the_epoch_is_that_of_the_hosts_clock() -> None:
-    """Check the clock over the base RTT; later control packets have their own sending time's epoch."""
+    """The epoch is the clock over the base RTT; later control packets have the epoch of their own sending time."""
     link, (qa,) = nics(protocol="sperc+1rc", parameters={**EXACT, "demand": False})
     qa.post(10**6, start_ns=5 * RTT - 1)
     link.run(8 * RTT)
@@ -103,7 +103,7 @@ def test_the_epoch_is_that_of_the_hosts_clock() -> None:
 
 
 def test_the_host_goes_on_from_the_first_packet_that_was_dropped() -> None:
-    """40 Gb/s with three flows already there: 10 are left, 9 packets in an RTT."""
+    """With 40 Gb/s and three flows already present, 10 Gb/s remain, which is 9 packets in an RTT."""
     switch = Switch(40, others=3)
     link, (qa,) = nics(switch, "sperc+1rc", {**EXACT, "demand": False})
     qa.post(200_000)
@@ -142,10 +142,10 @@ def test_where_all_pass_nothing_is_sent_again() -> None:
 def test_receivers_see_no_gap_duplicate_or_reordering(
     protocol: str, sizes: list[int], gap_ns: int, gbps: int, share: str
 ) -> None:
-    """The starts are arbitrary.
+    """Flows start at arbitrary times.
 
-    The switch drops the packets numbered from let_through on, and none that is scheduled; of a host and epoch
-    no more pass than its window, where weights have the numbers shared.
+    The switch drops the packets from number let_through on, but no scheduled packet. With weights,
+    the flows of a host share numbers, and no more packets of a host and epoch pass than its window.
     """
     switch = Switch(gbps)
     parameters = EXACT | ({"weights": {"share": share}} if "weights" in protocol else {})
@@ -199,7 +199,7 @@ def test_with_a_priority_of_their_own_scheduled_packets_wait_for_the_last_specul
     held = []
 
     def late(now: int, frame: bytes) -> bytes | None:
-        """Delay what passes in a congested queue of the lower class by 30 us."""
+        """Delay packets in a congested queue of the lower class by 30 us."""
         found = switch(now, frame)
         if found is not None and is_speculative(found):
             held.append(found)
@@ -232,7 +232,7 @@ def test_weights_need_1rc() -> None:
 
 
 def test_n_is_the_hosts_active_flows_and_rates_go_by_its_inverse() -> None:
-    """Two flows of the host and one of another on 90 Gb/s: 22.5 each, and 45 for the other."""
+    """Two flows of the host and one of another host share 90 Gb/s: 22.5 each, and 45 for the other."""
     switch = Switch(90, others=1)
     parameters = {**EXACT, "demand": False}
     link, qps = nics(switch, "sperc+1rc+weights", parameters, queue_pairs=2)
@@ -253,7 +253,7 @@ def test_n_is_the_hosts_active_flows_and_rates_go_by_its_inverse() -> None:
 
 
 def test_the_speculative_weight_is_that_of_the_epochs_start_and_numbers_are_shared() -> None:
-    """Two flows run; three start in epoch 10, when there are 2, and one in epoch 11, when there are 5."""
+    """Two flows are active. Three start in epoch 10 with n = 2, and one in epoch 11 with n = 5."""
     link, qps = nics(protocol="sperc+1rc+weights", parameters={**EXACT, "demand": False}, queue_pairs=6)
     for qp, start_ns in zip(qps, (0, 0, 10 * RTT, 10 * RTT + 100, 10 * RTT + 200, 11 * RTT), strict=True):
         qp.post(2_000_000, start_ns=start_ns)

@@ -1,4 +1,4 @@
-"""RCCC's control of over-subscription step by step: what trims and marks do to what a NIC draws."""
+"""RCCC's control of over-subscription step by step: effects of trimmed and marked packets on a NIC's pulls."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ FLOOR = 0.9 / RATIO
 
 
 class Rig:
-    """One NIC's controller; `interval` says what came in the next one, and ends it."""
+    """One NIC's controller; `interval` delivers the packets of the next interval and ends it."""
 
     def __init__(self, ratio: float = RATIO, **others: Any) -> None:
         self.host = Host(seed=3)

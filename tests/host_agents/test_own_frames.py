@@ -29,7 +29,7 @@ TOKENS = wire.BECN
 
 
 class Teller(ReactionPoint):
-    """Writes tokens into what is sent alone and for the first time; remembers what ACKs say."""
+    """Writes tokens into packets that are sent alone and for the first time, and records the contents of ACKs."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -52,7 +52,7 @@ class Teller(ReactionPoint):
 
 
 class Answerer(NotificationPoint):
-    """Counts messages that have started; echoes no mark while there is one message only."""
+    """Counts messages that have started, and echoes no mark while there is only one message."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -87,7 +87,7 @@ def talkers(**config: Any) -> tuple[Nic, Nic, QueuePair]:
 
 
 def sent_by_a(link: Wire) -> list[tuple[int, int, int]]:
-    """(time, packet, tokens) of each data packet."""
+    """Return (time, packet, tokens) of each data packet."""
     return [
         (time_ns, wire.psn(frame), frame[TOKENS] >> 3 & 7)
         for time_ns, side, frame in link.sent

@@ -1,4 +1,4 @@
-"""The way from a NIC to its host's memory: what waits, what is lost, and how pulls slow down."""
+"""The path from a NIC to its host's memory: waiting and lost packets, and how pulls slow down."""
 
 import pytest
 

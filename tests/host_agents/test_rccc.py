@@ -1,4 +1,4 @@
-"""RCCC step by step: who may send what on which credit, and what the receiver's pull pacer does.
+"""RCCC step by step: packets that each kind of credit allows, and the receiver's pull pacer.
 
 The link: 100 Gb/s, base RTT 8 us, so a BDP of 100,000 bytes, and a largest credit of 150,000 bytes, 586 quanta of 256.
 A full packet has 1,062 bytes, 4 of which say the pull target.
@@ -45,7 +45,7 @@ def granted(frame: bytes) -> int:
 
 
 def cut(frame: bytes) -> bytes:
-    """Return a data frame that a switch has trimmed: the target stays."""
+    """Return a data frame that a switch has trimmed, which keeps its pull target."""
     out = bytearray(trimmed(frame)) + frame[wire.AFTER_BTH : wire.AFTER_BTH + 4]
     for place in (wire.TOTAL_LENGTH, wire.UDP_LENGTH):
         length = int.from_bytes(out[place : place + 2], "big") + 4
@@ -65,7 +65,7 @@ def nics(name: str = "rccc", **parameters: Any) -> tuple[Nic, Nic]:
 
 
 def sender(packets: int, name: str = "rccc", **parameters: Any) -> tuple[QueuePair, QueuePair, list[bytes], int]:
-    """Return a sender that has sent all it may without an answer."""
+    """Return a sender that has sent all packets that it may send without an answer."""
     a, b = nics(name, **parameters)
     qa, qb = connect(a, b, 5)
     qa.post(packets * 1000)
@@ -95,7 +95,7 @@ class TestSender:
         assert target(frames[0]) == -(-PACKET // QUANTUM)
 
     def test_the_target_is_what_waits_less_the_credit_at_most_the_largest_credit(self) -> None:
-        """After n packets the credit is down by so many, and as much more is wanted."""
+        """After n packets the credit is smaller by n packets, so the target is larger by n."""
         _, _, frames, _ = sender(1000)
         packet = PACKET - 4  # the reaction point's packet: without the target
         used = [n * PACKET + packet for n in range(len(frames))]
@@ -146,7 +146,7 @@ class TestSender:
         assert qa.nic.stats.malformed == 1
 
     def test_senders_of_one_nic_share_what_they_ask_for(self) -> None:
-        """A half each, once both have data that waits for the link."""
+        """Each asks for half, when both have data that waits for the link."""
         a, b = nics()
         pairs = [connect(a, b, n) for n in (1, 2)]
         for qa, _ in pairs:
@@ -173,7 +173,7 @@ class TestSender:
 
 
 def requests(demands: Sequence[int], **parameters: Any) -> tuple[Nic, Nic]:
-    """Return a receiver whose senders, one a queue pair, have asked for that many quanta at 0."""
+    """Return a receiver whose senders, one for each queue pair, have requested this number of quanta at time 0."""
     a, b = nics(**parameters)
     for n, quanta in enumerate(demands, start=1):
         qa, _ = connect(a, b, n)
@@ -186,7 +186,7 @@ def request(qa: QueuePair, quanta: int) -> bytes:
 
 
 def pulls(nic: Nic, until_ns: int) -> list[tuple[int, int, int]]:
-    """(time, queue pair, quanta granted so far) of the pulls that the receiver sends."""
+    """Return (time, queue pair, quanta granted so far) of the pulls that the receiver sends."""
     found = []
     now = nic.now_ns
     while now <= until_ns:
@@ -213,7 +213,7 @@ class TestReceiver:
         assert found[1][0] - found[0][0] == pytest.approx(10 / 64 * PULL_NS, abs=1)
 
     def test_where_the_network_is_over_subscribed_what_is_trimmed_on_its_way_slows_it_down(self) -> None:
-        """The controller looks between 0.75 and 1.25 times one and a half base RTTs, at 9 to 15 us."""
+        """The controller acts after one and a half base RTTs, times 0.75 to 1.25: at 9 to 15 us."""
         _, b = requests([586], oversubscription=4)
         qb = b.queue_pairs[1]
         data = b.open_qp("10.0.0.2", 9, 9).frames.data_template(wire.SEND_ONLY, 1000) + bytes(3)
@@ -261,7 +261,7 @@ class TestReceiver:
         assert min(gaps[2:]) >= PULL_NS - 1
 
     def test_as_simulated_each_time_that_it_was_served_adds_a_pull(self) -> None:
-        """A target below the granted credit has an empty pull, and its entry in the list a pull beyond the largest."""
+        """A target below the granted credit gets an empty pull, and its list entry a pull beyond the largest."""
         a, b = requests([1], as_simulated_idle=True)
         qa = a.queue_pairs[1]
         ahead = pulls(b, 60_000)
@@ -349,7 +349,7 @@ def test_with_nscc_it_asks_for_a_packet_more_than_the_window() -> None:
 
 
 class Ledger:
-    """Model of a sender's credit after each step, from what it sends and what pulls say."""
+    """Model of a sender's credit after each step, from the packets that it sends and the pulls."""
 
     def __init__(self, qa: QueuePair) -> None:
         self.point = of_kind(qa.reaction_point, Rccc)
@@ -377,7 +377,7 @@ class Ledger:
     seed=st.integers(0, 1000),
 )
 def test_credit_granted_is_what_was_used_and_what_is_left(sizes: list[int], loss: float, trim: int, seed: int) -> None:
-    """Step by step, whatever is lost or trimmed; credit covers all but the packet that overdraws it; all arrives."""
+    """Check each step with any losses: credit covers all packets but the one that overdraws it, and all arrive."""
     a, b = pair("rccc", reliability="selective-repeat", loss_packets=0, rto_ns=100_000)
     qa, qb = connect(a, b)
     ledger = Ledger(qa)

@@ -1,4 +1,4 @@
-"""RCP's hosts: no data before the first response, the newest response counts, a question each quarter of an RTT."""
+"""RCP's hosts: no data before the first response, the newest response counts, a request each quarter of an RTT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and parameters: what is found, and the one line a mistake gets."""
+"""Names and parameters: how they are found, and the single line for each mistake."""
 
 import math
 from types import NoneType
@@ -92,7 +92,7 @@ def test_a_bad_configuration(change: dict[str, str] | dict[str, int], message: s
 
 
 def test_types_of_parameters_are_those_that_compiled_hosts_keep() -> None:
-    """Mypyc makes a `type` of every other annotation, a `Literal` for instance, and then refuses all values."""
+    """Mypyc makes a `type` of every other annotation, for example a `Literal`, and then refuses all values."""
     infos: list[ProtocolInfo | MechanismInfo | LoadBalancerInfo] = [
         *protocols().values(), *mechanisms().values(), *load_balancers().values()
     ]

@@ -1,4 +1,4 @@
-"""Go-back-N and selective repeat: by hand for each rule, then every byte once and in order under any misfortune."""
+"""Go-back-N and selective repeat: each rule alone, then every byte once and in order under all kinds of faults."""
 
 import random
 from collections import Counter
@@ -28,7 +28,7 @@ def psn_of(frame: bytes) -> int:
 
 
 def drain(nic: Nic, now_ns: int) -> list[bytes]:
-    """All that the NIC may send now. Its link is infinitely fast, so a paced NIC sends one data packet."""
+    """Return all packets that the NIC may send now. Its link is infinitely fast; a paced NIC sends one packet."""
     out = []
     while (frame := nic.next_frame(now_ns)) is not None:
         out.append(frame)
@@ -51,7 +51,7 @@ def marked(frame: bytes) -> bytes:
 
 
 class TestEcho:
-    """An ACK for every fourth packet; those that arrive marked are `x`, unmarked `o`, and lost `-`."""
+    """An ACK for every fourth packet. Marked arrivals are `x`, unmarked ones `o`, and lost packets `-`."""
 
     @staticmethod
     def arrive(reliability: str, fates: str) -> tuple[Nic, QueuePair, Nic, list[bytes]]:
@@ -67,7 +67,7 @@ class TestEcho:
 
     @staticmethod
     def told(answers: Sequence[bytes]) -> list[tuple[int, bool]]:
-        """PSN and mark."""
+        """Return PSN and mark."""
         return [(psn_of(answer), answer[wire.BECN] & 0x40 != 0) for answer in answers]
 
     @pytest.mark.parametrize("reliability", RELIABILITIES)
@@ -155,7 +155,7 @@ class TestEcho:
     def test_the_packet_that_uses_up_the_window_requests_an_ack_that_may_wait(
         self, reliability: str, ack_wait_ns: int | None, requests: list[int]
     ) -> None:
-        """If such packets always requested one, senders that wait for ACKs would have one for almost each packet."""
+        """If such packets always requested one, senders that wait for ACKs would get one for almost each packet."""
         a, b = pair(ack_every_packets=4, reliability=reliability, ack_wait_ns=ack_wait_ns)
         qa, _ = connect(a, b)
         qa.reaction_point.window_bytes = 3 * 1058.0
@@ -177,11 +177,11 @@ class TestEcho:
 
 
 class TestCoalescedSacks:
-    """An ACK for every n-th packet, where packets take several paths: early arrival means nothing."""
+    """An ACK for every n-th packet, on several paths, so that an early arrival does not mean a loss."""
 
     @staticmethod
     def arrive(order: Iterable[int], count: int, **config: Any) -> list[tuple[int, int]]:
-        """Packets of one message that arrive in this order, `x`: marked. PSNs and first missing ones of the SACKs."""
+        """Deliver packets of one message in this order (`x`: marked); return PSNs and first missing PSNs of SACKs."""
         a, b = pair(reliability="selective-repeat", **{"loss_packets": 0, "ack_every_packets": 4} | config)
         qa, qb = connect(a, b)
         qa.post(1000 * count)
@@ -280,7 +280,7 @@ PACKET = 1058  # bytes of a frame with 1000 of payload
 
 
 class TestAcksByBytes:
-    """An ACK for 4 packets' bytes, where packets take several paths (Ultra Ethernet)."""
+    """An ACK for the bytes of 4 packets, on several paths (Ultra Ethernet)."""
 
     @staticmethod
     def opened(**config: Any) -> tuple[Nic, QueuePair, Nic, QueuePair]:
@@ -292,7 +292,7 @@ class TestAcksByBytes:
         return a, qa, b, qb
 
     def arrive(self, order: Iterable[int], count: int, **config: Any) -> list[tuple[int, int, bool]]:
-        """Deliver packets like `TestCoalescedSacks`; SACKs also say which were marked."""
+        """Deliver packets like `TestCoalescedSacks`; SACKs also report which were marked."""
         a, qa, b, _ = self.opened(**config)
         qa.post(1000 * count)
         frames, now = send(a, count)
@@ -366,7 +366,7 @@ class TestAcksByBytes:
         assert (psn_of(again), again[wire.ACK_PSN] & 0x80) == (1, 0x80)
 
     def test_what_waits_for_a_base_rtt_is_answered_and_no_packet_has_caused_it(self) -> None:
-        """The RTT would be too long, and the path has no part in it."""
+        """Such an answer gives no RTT, which would be too long, and no path."""
         a, qa, b, _ = self.opened(base_rtt_ns=5_000)
         qa.post(20_000)
         frames, now = send(a, 3)
@@ -776,7 +776,7 @@ class TestSelectiveRepeat:
         assert a.next_frame(now) == frames[0]  # the only one that is lost
 
     def test_a_packet_that_is_known_to_have_arrived_is_not_marked_again(self) -> None:
-        """Neither the packet that caused a SACK, nor those of a map that a later SACK has overtaken."""
+        """Check the packet that caused a SACK, and packets of a map that a later SACK has overtaken."""
         a, b = pair(reliability="selective-repeat", loss_packets=0)
         qa, _ = connect(a, b)
         qa.post(100_000)
@@ -855,10 +855,10 @@ class TestSelectiveRepeat:
     def test_what_is_sent_again_is_what_was_lost(
         self, rate_bps: int, delay_ns: int, loss: float, ack_loss: float, protocol: str, seed: int
     ) -> None:
-        """Each packet that is sent again was lost, or its own SACK was.
+        """Each retransmitted packet was lost, or its own SACK was.
 
-        Few of the losses that later packets tell of are not real: two SACKs name a packet at least, and
-        nearly all of those in a row of new packets are named by 64.
+        Few of the losses that later packets report are wrong: at least two SACKs name each packet,
+        and 64 SACKs name nearly every packet in a row of new ones.
         """
         a, b = pair(
             protocol, reliability="selective-repeat", line_rate_bps=rate_bps, base_rtt_ns=2 * delay_ns, rto_ns=1_000_000
@@ -904,7 +904,7 @@ class TestSelectiveRepeat:
         assert losses == [(now, 1058, True)]
 
     def test_what_is_kept_of_sends_is_no_more_than_twice_what_is_in_flight(self) -> None:
-        """While the first packet waits in a queue, the others are trimmed over and over."""
+        """While the first packet waits in a queue, the others are trimmed repeatedly."""
         a, b = pair(reliability="selective-repeat", loss_packets=1000)
         qa, _ = connect(a, b)
         qa.post(4000)

@@ -59,7 +59,7 @@ def test_one_cut_for_all_losses_of_a_window() -> None:
 
 
 def lossy_window(scope: str, sender: int) -> list[int]:
-    """Losses of five packets of one window of the queue pair `sender` of two; returns its windows, without repeats."""
+    """Lose five packets of a window of `sender`, one of two queue pairs, and return its windows without repeats."""
     a, b = pair("reno", {"initial_window_packets": 40.0}, reliability="selective-repeat", cc_scope=scope)
     qps = [connect(a, b, n)[0] for n in (1, 2)]
     lost = {8, 11, 14, 17, 20}

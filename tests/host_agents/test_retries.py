@@ -1,4 +1,4 @@
-"""The retry count: a peer that acknowledges nothing ends the connection, one that is only slow or far does not."""
+"""The retry count: a peer that acknowledges nothing ends the connection, but a slow or distant one does not."""
 
 from __future__ import annotations
 
@@ -256,9 +256,9 @@ def test_it_has_three_bits(retry_count: int) -> None:
 
 
 def test_what_is_taken_back_and_acknowledged_again_is_no_answer() -> None:
-    """The receiver lacks a packet that somebody else acknowledged, and names one after it each time it is sent again.
+    """A packet is missing that a forged ACK acknowledged; the receiver names a later one after each retransmission.
 
-    A protocol whose own packets are not answered asks between two time-outs.
+    A protocol whose own packets are not answered sends a probe between two time-outs.
     """
     a, b = pair("none", reliability="selective-repeat", rto_ns=RTO_NS, retry_count=7)
     qa, _ = connect(a, b)

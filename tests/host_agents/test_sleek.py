@@ -1,4 +1,4 @@
-"""SLEEK step by step: when a recovery begins, what it sends again, when it ends; probes.
+"""SLEEK step by step: the start of a recovery, its retransmissions, its end, and probes.
 
 Packets have 1058 bytes; the base RTT is 8 us, so a BDP is 94 packets.
 """
@@ -36,7 +36,7 @@ def drain(nic: Nic, now_ns: int) -> list[bytes]:
 
 
 class Rig:
-    """A sender with a window of so many packets; time goes on by 100 ns a packet."""
+    """A sender with a window of this number of packets; time advances by 100 ns for each packet."""
 
     def __init__(self, window: int = 10, packets: int = 200, **config: Any) -> None:
         defaults: dict[str, Any] = {"loss_packets": 0, "sleek": SleekConfig(windows=1.5), "rto_ns": 1 << 39}
@@ -48,7 +48,7 @@ class Rig:
         self.frames: dict[int, bytes] = {}
 
     def send(self) -> list[int]:
-        """All that may leave now, by PSN, in order."""
+        """Return the PSNs of all packets that may leave now, in order."""
         sent = []
         while (frame := self.a.next_frame(self.now_ns)) is not None:
             sent.append(psn_of(frame))
@@ -57,7 +57,7 @@ class Rig:
         return sent
 
     def arrive(self, *numbers: int) -> None:
-        """Deliver these packets, which are acknowledged."""
+        """Deliver these packets, and their acknowledgements."""
         for number in numbers:
             self.now_ns += 1
             self.b.receive(self.now_ns, self.frames[number])
@@ -156,7 +156,7 @@ def test_it_ends_when_all_that_had_been_sent_when_it_began_has_arrived() -> None
 
 class TestProbes:
     def probes(self, rig: Rig, until_ns: int) -> list[tuple[int, int, bytes]]:
-        """Return when probes leave: SENDs without payload of a packet that has arrived."""
+        """Return the times of probes: SENDs without payload, of a packet that has arrived."""
         found = []
         while (due := rig.a.next_wakeup_ns()) <= until_ns:
             rig.now_ns = due
@@ -214,7 +214,7 @@ class TestProbes:
         assert [at - heard_ns for at, _, _ in found] == pytest.approx([n * BASE_NS for n in times_rtts], abs=200)
 
     def test_one_that_nothing_was_acknowledged_before(self) -> None:
-        """The time-out comes first; a probe of packet -1 is answered all the same."""
+        """The time-out comes first; a probe of packet -1 is answered nevertheless."""
         rig = Rig(packets=5)
         rig.send()
         of_kind(rig.qa.sender, SelectiveRepeatSender).send_probe(rig.now_ns)
@@ -292,7 +292,7 @@ def test_its_constants_have_ranges(constant: dict[str, float] | dict[str, int]) 
 
 
 def test_a_packet_of_expresspass_that_a_probe_found_missing_draws_credits() -> None:
-    """The last packet is lost when the sender has told its receiver that no more credits are needed."""
+    """The last packet is lost after the sender has reported that it needs no more credits."""
     a, b = pair("expresspass", reliability="selective-repeat", loss_packets=0, sleek=SleekConfig(windows=1.5))
     qa, _ = connect(a, b)
     qa.post(10_000)

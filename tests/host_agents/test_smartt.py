@@ -21,7 +21,7 @@ TARGET_NS = 18_000
 def point(
     rate_bps: float = 100e9, base_rtts_ns: tuple[int, ...] = (), inflight_bytes: int = 0, **parameters: Any
 ) -> Smartt:
-    """QuickAdapt has nothing to do in the tests that do not lose packets."""
+    """Return a reaction point. QuickAdapt has no effect in tests without losses."""
     rp = Smartt(SmarttParameters(**parameters), Path(rate_bps, BASE_NS, 1442, PACKET, 80, base_rtts_ns))
     rp.traffic.inflight_bytes = inflight_bytes
     return rp
@@ -37,7 +37,7 @@ def ack(
 
 
 def reacting(window_bytes: float = 100_000.0, **parameters: Any) -> Smartt:
-    """One that decreases at the first mark and has a window with room on both sides."""
+    """Return a reaction point that decreases at the first mark, with a window far from both bounds."""
     rp = point(**{"wait_to_decrease": False, "fast_increase": False, **parameters})
     rp.window_bytes = window_bytes
     return rp
@@ -55,7 +55,7 @@ def test_starts_with_another_window_if_told_so_but_never_above_the_largest_or_be
 
 class TestFourCases:
     def test_fair_decrease(self) -> None:
-        """Check marked and in time: cwnd / bdp * fd * size."""
+        """Check a marked ACK in time: cwnd / bdp * fd * size."""
         rp = reacting()
         ack(rp, TARGET_NS, marked=True)
         assert rp.window_bytes == pytest.approx(100_000 - 100_000 / BDP * 0.8 * PACKET)
@@ -67,7 +67,7 @@ class TestFourCases:
         assert 120_000 - large.window_bytes == pytest.approx(4 * (30_000 - small.window_bytes))
 
     def test_multiplicative_decrease(self) -> None:
-        """Check marked and late: (rtt - trtt) / rtt * md * size, and a fair decrease."""
+        """Check a marked and late ACK: (rtt - trtt) / rtt * md * size, and a fair decrease."""
         rp = reacting(15_000.0)
         ack(rp, 20_000, marked=True)
         assert rp.window_bytes == pytest.approx(15_000 - 2_000 / 20_000 * 2 * PACKET - 0.1 * 0.8 * PACKET)
@@ -79,13 +79,13 @@ class TestFourCases:
             assert rp.window_bytes == pytest.approx(100_000 - PACKET)
 
     def test_fair_increase(self) -> None:
-        """Check unmarked but late: size / cwnd * mtu * fi."""
+        """Check an unmarked but late ACK: size / cwnd * mtu * fi."""
         rp = reacting()
         ack(rp, TARGET_NS + 1)
         assert rp.window_bytes == pytest.approx(100_000 + PACKET / 100_000 * PACKET * 0.25)
 
     def test_multiplicative_increase(self) -> None:
-        """Not marked, in time: (trtt - rtt) / rtt * size / cwnd * mtu * mi with mi = 2, and a fair increase."""
+        """Check an unmarked ACK in time: (trtt - rtt) / rtt * size / cwnd * mtu * mi, mi = 2, and a fair increase."""
         rp = reacting()
         ack(rp, 15_000)
         per_packet = PACKET / 100_000 * PACKET
@@ -147,7 +147,7 @@ class TestBounds:
 
 class TestQuickAdapt:
     def test_figure_4(self) -> None:
-        """2 to 1, four packets a window: of each sender two packets get through in a target RTT, two are trimmed."""
+        """Two senders have four packets in a window; of each, two arrive in a target RTT and two are trimmed."""
         rp = point(quick_adapt_scaling=1.0, wait_to_decrease=False, fast_increase=False)
         rp.window_bytes = 4.0 * PACKET
         ack(rp, BASE_NS, now_ns=12_000)  # the first feedback starts the measurement
@@ -217,7 +217,7 @@ class TestQuickAdapt:
         assert rp.end_ns == 40_000 + TARGET_NS
 
     def test_a_message_after_a_pause_is_not_judged_by_the_one_before(self) -> None:
-        """A packet is trimmed near the end of a message; all is acknowledged before the target RTT is over."""
+        """A packet is trimmed near the end of a message; all are acknowledged before the end of the target RTT."""
         rp = point(wait_to_decrease=False, fast_increase=False)
         ack(rp, BASE_NS, now_ns=20_000)
         rp.on_nack(24_500, PACKET, True)
@@ -232,7 +232,7 @@ class TestQuickAdapt:
         assert rp.end_ns == 1_042_000 + TARGET_NS
 
     def test_a_message_that_follows_on_another_is(self) -> None:
-        """Another queue pair of the same reaction point still has packets on their way."""
+        """Another queue pair of the same reaction point still has packets in flight."""
         rp = self.adapted(3)
         rp.on_start(31_000)
         assert (rp.end_ns, rp.ignore_bytes) == (30_000 + TARGET_NS, 3 * PACKET)

@@ -1,4 +1,4 @@
-"""s-PERC's reaction point: when control packets leave, what is in them, and what a response does."""
+"""s-PERC's reaction point: when control packets leave, their contents, and the reaction to a response."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def test_a_flow_of_one_bdp_leaves_at_line_rate_and_is_not_counted() -> None:
 
 
 def test_a_longer_flow_waits_for_its_first_response() -> None:
-    """Alone: the NIC's link is the only one, 95 Gb/s. One control packet at a time; the NIC's interval is 632 ns."""
+    """The NIC's link of 95 Gb/s is the only one, with one control packet at a time. Its interval is 632 ns."""
     link, qa = setup(demand=False)
     qa.post(1_000_000)
     link.run(10_000)
@@ -75,7 +75,7 @@ def test_a_longer_flow_waits_for_its_first_response() -> None:
 
 
 def test_the_rate_is_the_least_allocation() -> None:
-    """A switch of 40 Gb/s with three flows already there: 10 are left. The NIC's link then counts the flow in E."""
+    """A switch of 40 Gb/s has three flows, so 10 Gb/s remain. The NIC's link then counts the flow in E."""
     link, qa = setup(Switch(40, others=3), demand=False)
     qa.post(1_000_000)
     link.run(20_000)
@@ -85,7 +85,7 @@ def test_the_rate_is_the_least_allocation() -> None:
 
 
 def test_the_demand_is_a_record_and_a_flow_that_nothing_else_limits_goes_at_line_rate() -> None:
-    """50 kB over 8 us: 50 Gb/s, of which a switch with 60 gives all; then the NIC counts 50 of 95, too."""
+    """50 kB in 8 us are 50 Gb/s. A switch with 60 Gb/s allows it, and the NIC counts 50 of 95 Gb/s, too."""
     link, qa = setup(Switch(60), short_flow_bytes=1)
     qa.post(50_000)
     link.run(4_000)
@@ -137,7 +137,7 @@ def valued(sent: tuple[int, bytes]) -> tuple[int, dict[str, int]]:
 
 
 def data_packets(link: Wire, after_ns: int) -> list[tuple[int, int]]:
-    """Return when data packets leave, with their PSNs."""
+    """Return the times and PSNs of data packets."""
     return [
         (now, wire.psn(frame))
         for now, sender, frame in link.sent
@@ -146,7 +146,7 @@ def data_packets(link: Wire, after_ns: int) -> list[tuple[int, int]]:
 
 
 class Outage:
-    """A hook: behind a switch the link is down for a while."""
+    """A hook: the link behind a switch is down for a while."""
 
     def __init__(self, down_ns: int, up_ns: int, switch: Hook | None = None) -> None:
         self.switch = switch
@@ -158,7 +158,7 @@ class Outage:
 
 
 def test_without_a_response_within_four_intervals_it_begins_anew() -> None:
-    """When a packet of data has shown that packets arrive. Here an interval is less than the base RTT, which counts."""
+    """It does so when a data packet has shown that packets arrive. The base RTT counts, as it exceeds an interval."""
     link, qa = setup(Outage(0, 4 * RTT), demand=False)
     qa.post(1_000_000)
     link.run(40_000)
@@ -187,7 +187,7 @@ def test_as_long_as_no_response_comes_one_packet_leaves_in_four_intervals_and_no
 @pytest.mark.parametrize("outage_ns", [100_000, 900_000, 5_000_000])
 @pytest.mark.parametrize("protocol", ["sperc", "sperc+1rc", "sperc+1rc+weights"])
 def test_a_flow_whose_links_have_answered_is_counted_once_whatever_is_lost(protocol: str, outage_ns: int) -> None:
-    """Check the switch ahead of the loss, too, where one other flow takes part."""
+    """Check the switch before the loss, too, which has one other flow."""
     outage = Outage(50_000, 50_000 + outage_ns, Switch(40, others=1))
     link, (qa,) = nics(outage, protocol, {"demand": False})
     qa.post(10**9)
@@ -212,7 +212,7 @@ def test_a_nic_tells_what_its_link_has_of_flows() -> None:
 
 
 def test_a_control_packet_takes_of_the_nics_link_what_frames_cost_there() -> None:
-    """Check 182 bytes for its 158 with 24 bytes between frames."""
+    """Check 182 bytes for its 158, with 24 bytes between frames."""
     link, (qa,) = nics(parameters={"demand": False}, frame_overhead_bytes=24)
     qa.post(1_000_000)
     link.run(10_000)
@@ -220,7 +220,7 @@ def test_a_control_packet_takes_of_the_nics_link_what_frames_cost_there() -> Non
 
 
 def test_a_flow_that_no_link_has_answered_is_counted_once_too_often_at_most() -> None:
-    """The switch ahead of the loss cannot know that it is the same one: its share stays."""
+    """The switch before the loss cannot recognize the flow, so its first share stays."""
     outage = Outage(0, 3_000_000, Switch(40))
     link, qa = setup(outage, demand=False)
     qa.post(10**8)
@@ -231,7 +231,7 @@ def test_a_flow_that_no_link_has_answered_is_counted_once_too_often_at_most() ->
 
 @pytest.mark.parametrize("protocol", ["sperc", "sperc+1rc"])
 def test_a_flow_whose_last_response_is_lost_leaves_all_the_same(protocol: str) -> None:
-    """Its packets have arrived: nothing is sent to find that out."""
+    """Its packets have arrived, so no packet is sent to find that out."""
     switch = Switch(40)
     sent_before: list[int] = []
 
@@ -253,7 +253,7 @@ def test_a_flow_whose_last_response_is_lost_leaves_all_the_same(protocol: str) -
 
 
 def test_what_a_flow_has_to_send_again_when_it_has_left_is_a_flow_too() -> None:
-    """From some time on its packets are lost, but no control packet: it has sent all, and leaves."""
+    """From some time on its data packets are lost, but no control packet. It has sent all data, and leaves."""
     switch = Switch(100)
 
     def lose(now: int, frame: bytes) -> bytes | None:
@@ -299,7 +299,7 @@ def test_only_queue_pairs_have_rates(scope: str) -> None:
 
 
 def test_the_smallest_rate_is_min_rate() -> None:
-    """A link without anything to give: 0 of it would never end."""
+    """A link has no rate left; at rate 0 the flow would never end."""
 
     def nothing(now: int, frame: bytes) -> bytes:
         if is_control(frame) and not values(frame)["response"]:
@@ -320,7 +320,7 @@ def test_the_smallest_rate_is_min_rate() -> None:
 def test_of_two_equal_links_the_second_limits_a_flow_unless_rounding_exceeds_the_tolerance(
     tolerance: float, digits: int, state: int, left: int
 ) -> None:
-    """Else the first flow is counted as limited by its NIC, and the next is offered what rounding has left over."""
+    """Otherwise the first flow counts as limited by its NIC, and the next is offered only the rounding error."""
     capacity = 95 * GBPS
 
     def link() -> Link:

@@ -1,4 +1,4 @@
-"""TCP: windows by Reno, CUBIC and DCTCP, what is lost, the receiver's window and the time-out."""
+"""TCP: windows by Reno, CUBIC and DCTCP, losses, the receiver's window and the time-out."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_data_is_not_padded() -> None:
 
 
 def test_an_answer_has_a_block_for_each_run_of_early_packets() -> None:
-    """The option has 12 bytes with a block and 8 more with each further one, and there is room for three."""
+    """The option has 12 bytes with one block and 8 for each further one, and there is room for three."""
     *_, link = transferred("tcp-cubic", 500_000, loss=0.1)
     answers = [frame for _, side, frame in link.sent if side == 1]
     short = [frame for frame in answers if frame[wire.BTH] == wire.CUMULATIVE]
@@ -87,7 +87,7 @@ def test_a_second_packet_is_acknowledged_with_the_first() -> None:
 
 
 def test_no_more_than_the_receivers_window_is_out() -> None:
-    """Check also a missing oldest packet, after which all have arrived."""
+    """Check also a missing oldest packet, which arrives after all others."""
     a, b = pair("tcp-reno", {"receive_window_bytes": 8_000})
     here, _ = connect(a, b)
     lost: list[int] = []
@@ -111,7 +111,7 @@ def test_no_more_than_the_receivers_window_is_out() -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_the_receivers_window_counts_payload(protocol: str) -> None:
-    """Its 64,000 bytes are 64 packets of 1,000, whatever their headers, and no more are out where nothing is lost."""
+    """Its 64,000 bytes are 64 packets of 1,000, without headers; without losses no more are in flight."""
     a, b = pair(protocol, {"receive_window_bytes": 64_000}, base_rtt_ns=200_000)
     here, _ = connect(a, b)
     link = Wire(a, b, delay_ns=100_000)
@@ -151,7 +151,7 @@ def test_slow_start_then_one_segment_a_window_then_a_halving() -> None:
 
 
 def test_cubic_is_where_its_equation_says() -> None:
-    """After a cut from 1000 packets it is back at 1000 after K, slowly there, faster beyond (RFC 9438, figure 1)."""
+    """After a cut from 1000 packets it reaches 1000 after K, slowly at first, then faster (RFC 9438, figure 1)."""
     law = CubicLaw(CubicParameters(cubic_c=1e6))
     window = law.after_loss(1000.0)
     assert window == 700.0
@@ -175,7 +175,7 @@ def test_cubic_is_where_its_equation_says() -> None:
 
 
 def test_cubic_is_no_slower_than_reno_where_round_trips_are_short() -> None:
-    """RFC 9438, 4.3: with 5 us, C adds nothing, and it grows as Reno with the same share of losses."""
+    """RFC 9438, 4.3: with 5 us the cubic term is 0, and the window grows like Reno's with the same loss rate."""
     cubic, reno = CubicLaw(CubicParameters()), Law()
     a = cubic.after_loss(100.0)
     b = a
@@ -213,7 +213,7 @@ def test_the_time_out_follows_round_trips_and_doubles() -> None:
 
 
 def test_a_time_out_gives_up_all_that_is_in_flight() -> None:
-    """A link that is dead for a while: what was in flight then would close the window of one packet for ever."""
+    """A link fails for a while. Otherwise the packets in flight then would fill the window of one packet forever."""
     a, b = pair("tcp-cubic", {"min_rto_ns": 100_000})
     here, _ = connect(a, b)
     done: list[Message] = []

@@ -17,7 +17,7 @@ GROUP = 1
 
 
 def rows(share: float, cost: float, cycles: int, bucket: TokenBucket | None = None) -> list[tuple[str, int]]:
-    """Return the actions of a sender of packets of this cost in each cycle, and its whole tokens then."""
+    """Return the actions of a sender of packets of this cost in each cycle, and its whole tokens afterwards."""
     bucket = bucket or TokenBucket(share)
     found = []
     for cycle in range(cycles):
@@ -41,7 +41,7 @@ def test_figure_6_1_half_the_watermark_sends_half_as_often() -> None:
 
 
 def test_figure_6_4_the_tokens_of_each_cycle() -> None:
-    """The figure's table has a packet that costs 5 flits, and one that costs four times as much."""
+    """The figure's table has one packet with a cost of 5 flits, and one with four times that cost."""
     alone, among_four = rows(1.0, 5.0, 21), rows(1.0, 20.0, 21)
     assert [cycle for cycle, (action, _) in enumerate(alone) if action == "send"] == [0, 5, 10, 15, 20]
     assert [cycle for cycle, (action, _) in enumerate(among_four) if action == "send"] == [0, 20]
@@ -52,7 +52,7 @@ def test_figure_6_4_the_tokens_of_each_cycle() -> None:
 
 @pytest.mark.parametrize("senders", [1, 2, 4])
 def test_figure_6_4_so_many_senders_send_a_packet_every_so_many_packets_time(senders: int) -> None:
-    """N x flits cycles (6.2.1): matching makes the cost, of writes here, which have 9 flits."""
+    """N senders each send once in N x flits cycles (6.2.1): matching sets the cost; writes have 9 flits."""
     members = [ThreeCpo(ThreeCpoParameters(), 0.0) for _ in range(4)]
     for rank, member in enumerate(members):
         member.join(GROUP, len(members), rank)
@@ -70,7 +70,7 @@ def test_figure_6_4_so_many_senders_send_a_packet_every_so_many_packets_time(sen
 
 
 def test_tokens_as_sums_have_the_mean_of_tokens_drawn_at_random() -> None:
-    """The thesis draws a number below WM_MAX in each cycle, and adds a token if that is below the watermark."""
+    """In each cycle the thesis draws a number below WM_MAX, and adds a token if it is below the watermark."""
     cycles, share = 200_000, 617 / 2468
     found = []
     for bucket in (TokenBucket(share), DrawnTokens(share, 1.0, random.Random(1))):
@@ -181,7 +181,7 @@ def test_figure_6_7_remote_requests_expire() -> None:
 
 
 def test_a_long_queue_of_remote_requests_is_in_order() -> None:
-    """More than it has places at first, from its middle on: each one expires at its time."""
+    """Check a queue that grows beyond its first size and wraps: each request expires at its time."""
     group = GroupMatching(300, own=3)
     for at in range(12):
         group.heard(float(at), 4, 1, 9)
@@ -202,7 +202,7 @@ EXAMPLE = ThreeCpoParameters(wm_min=1.0, wm_max=100.0, wm_start=100.0, lat_thres
 
 
 def congested_rtts(*paid: float, latency: float = 15.0) -> list[tuple[float, float]]:
-    """Return the watermark, and the growth of its equivalent, after each RTT with that many tokens paid."""
+    """Return the watermark and the growth of its equivalent after each RTT with this number of tokens paid."""
     watermark = Watermark(EXAMPLE)
     found = []
     for tokens in paid:

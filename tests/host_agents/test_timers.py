@@ -1,4 +1,4 @@
-"""Timers fire at their nominal times, in order, whatever was armed, moved and cancelled before."""
+"""Timers fire at their nominal times and in order, after any sequence of arming, moving and cancelling."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

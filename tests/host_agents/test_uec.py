@@ -1,4 +1,4 @@
-"""Sizes and times that Ultra Ethernet's congestion controls derive from a network, against the simulator's."""
+"""Sizes and times that Ultra Ethernet's congestion controls derive from a network, compared with the simulator's."""
 
 import pytest
 
@@ -13,7 +13,7 @@ LINK_NS = 1_000
 
 
 def derived(rate_gbps: float, links: int) -> dict[str, float]:
-    """Return the values of a network by the simulator's symbols, in us and bytes, Kmin and Kmax in packets."""
+    """Return the values of a network by the simulator's symbols, in us and bytes, with Kmin and Kmax in packets."""
     rate_bps = rate_gbps * 1e9
     rtt_ns = links * (2 * LINK_NS + 8e9 * (PACKET + ACK) / rate_bps)  # each link stores and forwards both
     # Reaction points know a base RTT in whole ns.
@@ -68,7 +68,7 @@ COLUMNS = {
     ],
 )
 def test_derived_values(rate_gbps: int, links: int, row: str) -> None:
-    """Three tiers at four rates, and two tiers, to the last digit of the table but for the rounding of T.
+    """Check three tiers at four rates, and two tiers, to the last digit of the table except for the rounding of T.
 
     The table has 7440 for alpha D where its own formula gives 7439.4, so this column may be off by one.
     """

@@ -1,4 +1,4 @@
-"""Ultra Ethernet's load balancers step by step, by the numbers of entropies, from 0."""
+"""Ultra Ethernet's load balancers step by step. Entropies are numbered from 0."""
 
 from collections import Counter
 from itertools import cycle
@@ -28,7 +28,7 @@ def balancer(name: str, seed: int = 7, **parameters: Any) -> LoadBalancer:
 
 
 def rounds(lb: LoadBalancer) -> Rounds:
-    """Return the rounds over its entropies that one of UEC's load balancers makes."""
+    """Return the order in which one of UEC's load balancers uses its entropies, by rounds."""
     assert isinstance(lb, Oblivious | Bitmap | Mixed | UecReps | LegacyReps)
     return lb.rounds
 
@@ -168,7 +168,7 @@ class TestReps:
         assert 3 not in numbers(lb, 50)
 
     def test_a_time_out_freezes_the_ring(self) -> None:
-        """Stale ones are taken, too, in turn; what comes back good is added. Then 16 packets explore."""
+        """Stale entropies are also used in turn; good ones that come back are added. Then 16 packets explore."""
         lb = balancer("uec-reps", entropies=16384)
         good(lb, 3, 9, 4)
         numbers(lb, 2)
@@ -190,7 +190,7 @@ class TestReps:
         assert of_kind(lb, UecReps).frozen_until_ns == -1
 
     def test_legacy(self) -> None:
-        """1, 2, 3 and so on for a window's packets, at most all entropies; then the queue, which has no end."""
+        """The entropies 1, 2, 3 and so on serve a window of packets; then the queue does, which has no limit."""
         lb = balancer("uec-reps", legacy=True, legacy_first_bdp=0.1)
         assert numbers(lb, 9) == list(range(1, 10))
         good(lb, *range(12))
@@ -208,7 +208,7 @@ FEEDBACK = st.lists(st.tuples(st.sampled_from("agnts"), st.integers(0, 0xFFFF)),
 def test_whatever_comes_back_entropies_are_the_queue_pairs_own(
     name: str, seed: int, feedback: list[tuple[str, int]], entropies: int
 ) -> None:
-    """Forged ones, too: any port may come back."""
+    """Check forged ports, too: any port may come back."""
     parameters = {"legacy": True} if name == "legacy" else {}
     lb = balancer("uec-reps" if name == "legacy" else name, seed, entropies=entropies, **parameters)
     own = {rounds(lb).port(number) for number in range(entropies)}

@@ -96,7 +96,7 @@ def test_sampling_frequency_may_also_decrease_when_an_rtt_is_over() -> None:
 
 
 class Link:
-    """A link whose every ACK shows, over exactly T, the load and the queue asked for."""
+    """A link on which every ACK shows the requested load and queue over exactly T."""
 
     def __init__(self, rp: ReactionPoint) -> None:
         self.rp = rp

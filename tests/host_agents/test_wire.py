@@ -1,4 +1,4 @@
-"""Frames against scapy, which reads and writes RoCEv2 on its own."""
+"""Frames, compared with scapy, whose code for RoCEv2 is independent."""
 
 from typing import Any
 

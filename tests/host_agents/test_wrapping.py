@@ -1,4 +1,4 @@
-"""Data that a reaction point wraps in a packet of its own, what it sends again, and the class that it waits in."""
+"""Data that a reaction point wraps in its own packets, their retransmission, and the class in which they wait."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Nothing:
 
 
 class Early(ReactionPoint):
-    """Wraps its first packets, then waits until it is told to go on."""
+    """Wraps its first packets, then waits until it is released."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -66,7 +66,7 @@ def setup(hook: Hook | None = None, **config: Any) -> tuple[Wire, QueuePair, Que
 
 
 def lost_from(place: int) -> Callable[[int, bytes], bytes | None]:
-    """Return a hook that loses wrapped packets from this place on."""
+    """Return a hook that loses wrapped packets from this number on."""
 
     def hook(now_ns: int, frame: bytes) -> bytes | None:
         wrapped = frame[wire.BTH] & 0xF0 == 0xF0
@@ -117,7 +117,7 @@ def test_what_did_not_arrive_is_sent_again_without_a_nak(reliability: str, passe
 
 
 def test_wrapped_packets_leave_in_the_class_that_the_point_has_chosen() -> None:
-    """A pause of that class holds them back, and one of the NIC's own class does not."""
+    """A pause of that class holds them back; one of the NIC's own class does not."""
     link, qa, _ = setup()
     a = link.nics[0]
     qa.post(10 * PAYLOAD)  # ready in the NIC's class
@@ -167,7 +167,7 @@ def test_what_cannot_be_data_is_malformed(spoil: str) -> None:
 
 
 def test_the_difference_of_lengths_is_charged_to_window_and_limiter() -> None:
-    """A wrapped packet is in flight and paced with its own length; sent plainly, with the plain one."""
+    """A packet is in flight and paced with its wrapped length, or with its plain length if it is sent plainly."""
     a, b = pair("none", line_rate_bps=8_000_000_000)  # a byte a ns
     qa, _ = connect(a, b, protocol=PROTOCOL)
     qa.post(3 * PAYLOAD)

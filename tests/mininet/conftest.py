@@ -1,4 +1,4 @@
-"""Runs in both worlds, made once a test session, whichever of its processes asks first."""
+"""Runs in both worlds, made once in a test session by the first process that needs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Both = Callable[..., tuple[tuple[Result, ...], tuple[Result, ...]]]
 
 @pytest.fixture(params=["builtin", pytest.param("bmv2", marks=needs_bmv2)])
 def switch(request: pytest.FixtureRequest) -> str:
-    """Return what `--switch` takes: the built-in switch, and BMv2 where it is installed."""
+    """Return a value of `--switch`: the built-in switch, and BMv2 if it is installed."""
     return str(request.param)
 
 
@@ -42,7 +42,7 @@ def both(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Both:
 
 
 def _run(world: str, arguments: tuple[str, ...], folder: Path) -> None:
-    """Run, again where the run says that the machine was too busy for real time."""
+    """Run, and repeat the run if it reports that the machine was too busy for real time."""
     for attempt in range(_ATTEMPTS):
         p4cc("run", *arguments, "--world", world, "--no-report", "--out", str(folder))
         reasons = [reason for r in load_all(folder) for reason in r.summary.get("fidelity", {}).get("reasons", ())]

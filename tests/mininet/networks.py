@@ -1,4 +1,4 @@
-"""Runs on Mininet networks, one at a time on this machine: each needs its processors."""
+"""Runs on Mininet networks, one at a time on this machine, because each needs its processors."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ _PATIENCE_S = 120.0
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """No other test of this machine has a network meanwhile."""
+    """Keep other tests on this machine from having a network meanwhile."""
     with _LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def p4cc(*arguments: str) -> str:
-    """`p4cc ARGUMENTS`, which must end well; what it said on stderr."""
+    """Run `p4cc ARGUMENTS`, which must succeed, and return its stderr."""
     done = forked(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
 
 def run_on(switch: str, *arguments: str, out: Path) -> Result:
-    """Return the run `p4cc run ARGUMENTS` on one kind of switch, whose checks hold, whatever its times are."""
+    """Return the run `p4cc run ARGUMENTS` on one kind of switch. Its checks must hold; its times may vary."""
     with alone():
         p4cc("run", *arguments, "--world", "mininet", "--switch", switch, "--no-report", "--out", str(out))
     (result,) = load_all(out)
@@ -61,13 +61,13 @@ def run_on(switch: str, *arguments: str, out: Path) -> Result:
 
 @cache
 def _make_hosts() -> None:
-    """Compile the hosts before a test starts: it takes a minute and prints a line that a test would see."""
+    """Compile the hosts before a test starts, because that takes a minute and prints a line that the test would see."""
     code = "from harness.worlds.native_hosts import use_native_hosts; use_native_hosts()"
     subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=500, check=True)
 
 
 class Running:
-    """`p4cc run` in the background, on a k-ary fat-tree: a run that takes long, unless it is stopped."""
+    """A long `p4cc run` in the background, on a k-ary fat-tree."""
 
     def __init__(self, folder: Path, k: int) -> None:
         _make_hosts()
@@ -96,7 +96,7 @@ class Running:
         return found[0]
 
     def end(self, number: int | None = None) -> tuple[int, str]:
-        """(exit status, stderr), after a signal if one is given."""
+        """Return (exit status, stderr), after a signal if one is given."""
         if number is not None:
             self.process.send_signal(number)
         _, errors = self.process.communicate(timeout=_PATIENCE_S)
@@ -122,7 +122,7 @@ def namespaces(state: State) -> set[str]:
 
 
 def nothing_left(path: Path, state: State, spaces: set[str]) -> list[str]:
-    """Return what is left of a run that is over: processes, folder, namespaces (interfaces are nowhere else)."""
+    """Return the remains of a finished run: processes, folder, and namespaces, which contain all interfaces."""
     left = [f"process {process.pid}" for process in state.processes if process.find() is not None]
     left += [str(path)] if path.exists() else []
     for pid in psutil.pids():

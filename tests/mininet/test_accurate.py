@@ -1,4 +1,4 @@
-"""ACCurate on real frames: the parking lot of figure 3, its periods dilated like everything else."""
+"""ACCurate on real frames: the parking lot of figure 3, with periods dilated like all times."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ pytestmark = needs_mininet
 
 
 def rate_bps(samples: pd.DataFrame) -> float:
-    """Return Theil and Sen's slope of what was sent: the median over all pairs of samples.
+    """Return Theil and Sen's slope of the bytes sent: the median over all pairs of samples.
 
-    So none that was taken late on a busy machine counts for more than the others.
+    So a sample that a busy machine takes late has no greater weight than others.
     """
     ordered = samples.sort_values("time_ns")
     sent_bits = (ordered["throughput_bps"] * PERIOD_NS / 1e9).cumsum()
@@ -33,7 +33,7 @@ def rate_bps(samples: pd.DataFrame) -> float:
 
 
 def test_all_three_flows_get_a_third_in_both_worlds(both: Both, tmp_path: Path) -> None:
-    """FRPs and their answers are frames on wires; hosts and switches have a common clock."""
+    """FRPs and their answers are real frames; hosts and switches share a clock."""
     path = tmp_path / "fig3.toml"
     text = built_in()["accurate-fig3"].read_text()
     assert text.count("stop_ns = 2_000_000") == 3
@@ -50,7 +50,7 @@ def test_all_three_flows_get_a_third_in_both_worlds(both: Both, tmp_path: Path) 
 
 
 def test_the_victim_flow_keeps_what_the_others_leave(both: Both, tmp_path: Path) -> None:
-    """Figure 4 in 260 us: f3 starts at 40 us, f4 at 100 us, and stops at 180 us."""
+    """Figure 4 in 260 us: f3 starts at 40 us; f4 starts at 100 us and stops at 180 us."""
     text = built_in()["accurate-fig4"].read_text()
     times = {"170_000": "40_000", "370_000": "100_000", "570_000": "180_000", "1_000_000": "260_000"}
     for before, after in times.items():

@@ -74,7 +74,7 @@ def test_the_same_ports_are_congested(both: Both, arguments: tuple[str, ...]) ->
 
 @RUNS
 def test_rates_add_up_to_what_was_delivered(both: Both, arguments: tuple[str, ...]) -> None:
-    """The samples of senders and receivers, taken in processes of their own, fit together."""
+    """Samples of senders and receivers, which separate processes take, are consistent."""
     for result in both(*arguments)[1]:
         totals = result.rates.groupby("time_ns")["throughput_bps"].sum()
         receivers = result.flows["destination"].nunique()

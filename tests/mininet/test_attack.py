@@ -1,4 +1,4 @@
-"""An attack in both worlds: the same pieces, the same order of who gains, latencies that agree."""
+"""An attack in both worlds has the same pieces, benefits the same flows, and gives similar latencies."""
 
 from __future__ import annotations
 

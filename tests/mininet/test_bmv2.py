@@ -1,4 +1,4 @@
-"""BMv2 as a Mininet node: what can be told without it."""
+"""BMv2 as a Mininet node: tests that do not need it installed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def stub(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
 
 @pytest.fixture
 def queues(monkeypatch: pytest.MonkeyPatch) -> dict[int, Mapping[int, bmv2_process.Queue]]:
-    """Return what was set, by Thrift port."""
+    """Return the settings of queues, by Thrift port."""
     told: dict[int, Mapping[int, bmv2_process.Queue]] = {}
     monkeypatch.setattr(bmv2_process, "set_queues", told.__setitem__)
     return told
@@ -167,7 +167,7 @@ def test_a_port_is_told_what_to_trim(switch: StandIn) -> None:
 
 
 def test_programs_of_the_built_in_switch_count_the_models_time(switch: StandIn) -> None:
-    """Meters, and the clocks of chips, go by nanoseconds of the model, however slowly it goes."""
+    """Meters and clocks of chips use nanoseconds of model time at any dilation."""
     builtin = BuiltinSwitch.__new__(BuiltinSwitch)
     builtin.plan = switch.plan
     traffic = builtin._traffic()

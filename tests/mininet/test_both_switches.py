@@ -1,4 +1,4 @@
-"""The switch logic in Mininet, on the built-in switch and on BMv2 where it is installed: the same assertions."""
+"""The switch logic in Mininet on the built-in switch and, if it is installed, on BMv2, with the same assertions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Runs = Callable[[str], Result]
 
 @pytest.fixture
 def runs(switch: str, tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Runs:
-    """Return the run of a protocol on one of the switches, made once a test session by the first process that asks."""
+    """Return the run of a protocol on one of the switches, made once in a test session by the process that needs it."""
     base = tmp_path_factory.getbasetemp()
     shared = base if worker_id == "master" else base.parent
 
@@ -61,14 +61,14 @@ def test_everything_arrives_and_is_accounted_for(runs: Runs, cc: str) -> None:
 
 
 def test_a_long_queue_marks(runs: Runs) -> None:
-    """Four flows into one link: the queue is longer than DCQCN's thresholds, and receivers tell the senders."""
+    """Four flows share a link: the queue exceeds DCQCN's thresholds, and receivers notify the senders."""
     summary = runs("dcqcn").summary
     assert summary["ecn_marked"] > 0
     assert summary["cnps"] > 0
 
 
 def test_telemetry_holds_the_senders_back(runs: Runs) -> None:
-    """HPCC's windows shrink only by what the switch writes into packets: depths, bytes and times that fit together."""
+    """HPCC's windows shrink only through consistent depths, bytes and times that the switch writes into packets."""
     rates = runs("hpcc").rates
     windows = rates.groupby("qp")["window_bytes"]
     assert len(windows) == 4

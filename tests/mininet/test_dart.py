@@ -1,6 +1,7 @@
-"""Dart on real frames: shares within round trips of each other, messages in order, tokens that add up.
+"""Dart on real frames: shares within round trips of each other, messages in order, and balanced counts of tokens.
 
-On the built-in switch, and on BMv2 where it is installed: what hangs on times is asserted of the built-in one alone.
+They run on the built-in switch and, if it is installed, on BMv2; only the built-in switch is
+checked for times.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def test_flows_have_halves_while_both_send_on_bmv2(tmp_path: Path) -> None:
 
 
 def test_deflected_messages_stay_in_order(switch: str, tmp_path: Path) -> None:
-    """Everything deflects. No packet comes out of order, entries are freed, and each deflection takes one token."""
+    """Each switch deflects all that it may. Packets stay in order, entries are freed, deflections take tokens."""
     settings = [part for setting in ("variants=[]", *SMALL) for part in ("--set", setting)]
     result = run_on(switch, "dart-order", "--pcap", *settings, out=tmp_path / "out")
     assert result.summary["retransmitted"] == result.flows["naks"].sum() == 0
@@ -78,7 +79,7 @@ def test_deflected_messages_stay_in_order(switch: str, tmp_path: Path) -> None:
 
 
 def tokens(capture: Path) -> tuple[int, int, int]:
-    """(tokens in data packets that hosts sent, in those they received, links between switches of the longest way)."""
+    """Return (tokens in data packets sent, tokens in those received, links between switches of the longest path)."""
     sent = received = most = 0
     with RawPcapNgReader(str(capture)) as reader:
         for frame, _ in reader:

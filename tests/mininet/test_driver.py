@@ -1,4 +1,4 @@
-"""The driver: everything at its nominal time and in order, however late it is asked."""
+"""The driver handles events at their nominal times and in order, however late it is called."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DELAY_NS = 500
 
 
 class Wire:
-    """A port whose frames somebody else puts there."""
+    """A port into which the test puts the frames."""
 
     def __init__(self) -> None:
         self.arrived: deque[tuple[int, bytes]] = deque()
@@ -91,7 +91,7 @@ def test_frames_are_whole_and_have_an_icrc() -> None:
 
 
 def exchange(step_ns: int) -> tuple[Host, Host]:
-    """Exchange a message and its acknowledgements, in steps of that many ns of model time."""
+    """Exchange a message and its acknowledgements in steps of this many ns of model time."""
     a, b = pair()
     send(a, 20_000, 1000)
     for now_ns in range(0, 200_000, 100):
@@ -139,7 +139,7 @@ def test_a_frozen_nic_says_nothing_more() -> None:
 
 @pytest.mark.parametrize("check_icrc", [False, True])
 def test_a_wrong_icrc_is_counted(check_icrc: bool) -> None:
-    """Check that it counts once among malformed frames, by the driver or by the NIC."""
+    """Check that it counts once as a malformed frame, either by the driver or by the NIC."""
     a, b = pair(check_icrc)
     send(a, 1000, 0)
     a.driver.run(wall(2000))

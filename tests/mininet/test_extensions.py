@@ -1,4 +1,4 @@
-"""A protocol, a workload and a P4 program from files of the user's own: each host's process loads them itself."""
+"""A protocol, a workload and a P4 program from a user's files, which each host's process loads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_files_of_the_users_own(tmp_path: Path) -> None:
 
 
 def test_a_p4_program_of_the_users_own_and_what_it_says_of_packets(tmp_path: Path) -> None:
-    """Its class beside it is loaded, its entries written, and what it absorbs and makes is in the ledger by name."""
+    """The class beside it is loaded, its entries are written, and the ledger names its absorbed and made packets."""
     (tmp_path / "merging.p4").write_text(MERGING)
     (tmp_path / "merging.py").write_text(PARAMETERS)
     scenario = scenario_of(tmp_path, "merging.p4", "[nic]\nrto_ns = 100_000_000\n")

@@ -1,4 +1,4 @@
-"""Ends of runs: each run says why it ended, and leaves nothing behind."""
+"""Ends of runs: each run reports why it ended, and leaves no processes or files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_signal_ends_it_in_one_line(tmp_path: Path, number: signal.Signals) ->
 
 
 def _command(process: psutil.Process) -> str:
-    """Return the command line of a process; "" once it has ended."""
+    """Return the command line of a process; "" after it has ended."""
     try:
         return " ".join(process.cmdline()) if process.is_running() else ""
     except (psutil.NoSuchProcess, psutil.ZombieProcess):
@@ -54,7 +54,7 @@ def test_a_signal_while_the_network_is_being_built(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [RawHost, P4Host])
 def test_a_signal_while_a_node_is_being_made(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mininet does not know of that node, which has a shell."""
+    """Mininet does not know that node yet, which already has a shell."""
 
     def interrupted(node: Any, *_: object) -> None:
         made.append(psutil.Process(node.shell.pid))
@@ -86,7 +86,7 @@ def test_it_names_the_process_that_died(tmp_path: Path, kind: str) -> None:
 
 
 def test_it_tells_of_a_sigterm_to_what_forks_its_processes(tmp_path: Path) -> None:
-    """Otherwise a user who ends the network by this signal would wait for ever."""
+    """Otherwise a user who ends the network by this signal would wait forever."""
     with running(tmp_path) as run:
         path, state = run.state()
         spaces = namespaces(state)
@@ -114,7 +114,7 @@ def test_it_names_the_process_that_was_stopped(tmp_path: Path) -> None:
 
 
 def test_nobody_waits_for_a_switch_that_stops_before_it_answers(tmp_path: Path) -> None:
-    """Its controller would wait for a minute, and the command for its controller."""
+    """Otherwise its controller would wait for a minute, and the command for its controller."""
     with running(tmp_path) as run:
 
         def listening() -> bool:
@@ -174,7 +174,7 @@ def test_a_switch_of_a_running_network_is_found_by_its_name(tmp_path: Path) -> N
 
 
 def _process(run: Running, state: State, name: str) -> psutil.Process:
-    """Switches and hosts come last, switches first, each in the topology's order."""
+    """Return a process. Switches come before hosts at the end, each in the topology's order."""
     from topologies import build
 
     topology = build("fat-tree", {"k": 2})

@@ -1,4 +1,4 @@
-"""Multicast in Mininet: one host to all others of a k = 4 fat-tree, every byte once at each."""
+"""Multicast in Mininet: one host sends to all others of a k = 4 fat-tree, and each gets every byte once."""
 
 from __future__ import annotations
 

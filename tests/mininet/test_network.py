@@ -1,4 +1,4 @@
-"""A network for a script of one's own: Linux hosts that talk through P4 switches, and switches that are read."""
+"""A network for a user's script: Linux hosts that communicate through P4 switches, and readings of the switches."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ print(time.monotonic() - began)
 
 
 def test_links_have_the_topologys_rate() -> None:
-    """2 x 500 KB over 10 Mb/s take 0.8 s on the wire, whatever the machine is able to do."""
+    """2 x 500 KB over 10 Mb/s take 0.8 s on the wire on every machine."""
     topology = p4cc.topology("single-switch", hosts=2, link_rate_bps=10_000_000)
     there, back = topology.hosts
     receiver, sender = ([sys.executable, "-c", code] for code in (RECEIVER, SENDER))

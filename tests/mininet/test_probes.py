@@ -1,4 +1,4 @@
-"""Probes in both worlds: what is counted is the same, what is sampled agrees."""
+"""Probes in both worlds: counts are equal, and samples agree."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ probes = [
 
 @needs_mininet
 def test_nics_that_check_the_icrc_take_all_that_switches_send(tmp_path: Path) -> None:
-    """Check data, marks and telemetry of real frames through the switch process."""
+    """Check real frames with data, marks and telemetry through the switch process."""
     options = ("--set", "nic.check_icrc=true", "--set", "topology.hosts=3", "--set", "workload.senders=2")
     size = ("--set", "workload.size_bytes=20000")
     with alone():

@@ -1,6 +1,7 @@
 """s-PERC, 1RC and weights on real frames: a parking lot's max-min rates, and figure 5.8 with four senders.
 
-In both worlds, and on BMv2 where it is installed: what its switches decide, not how long it takes.
+They run in both worlds and, if it is installed, on BMv2. The decisions of switches are checked, but
+not their speed.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def expect_max_min(result: Result) -> None:
 
 
 def test_an_attacked_incast_is_the_same_in_both_worlds(both: Both, tmp_path: Path) -> None:
-    """Flows take as long, and of every flow's speculative packets the same number passes."""
+    """Flows take the same time, and the same number of each flow's speculative packets passes."""
     path = tmp_path / "fig8.toml"
     path.write_text(FIGURE_8)
     (virtual,), (mininet,) = both(str(path))
@@ -130,7 +131,7 @@ def test_an_attacked_incast_is_the_same_in_both_worlds(both: Both, tmp_path: Pat
 
 @needs_bmv2
 def test_an_attacked_incast_loses_speculative_packets_alone_on_bmv2(tmp_path: Path) -> None:
-    """Each of them is sent again once."""
+    """Each lost packet is retransmitted once."""
     path = tmp_path / "fig8.toml"
     path.write_text(FIGURE_8)
     result = run_on("bmv2", str(path), out=tmp_path / "out")
@@ -140,6 +141,6 @@ def test_an_attacked_incast_loses_speculative_packets_alone_on_bmv2(tmp_path: Pa
 
 
 def let_through(result: Result) -> list[int]:
-    """Speculative packets, of each piece of each flow."""
+    """Return the numbers of speculative packets that pass, by flow and piece."""
     pieces = result.table("pieces").set_index(["flow", "piece"]).sort_index()
     return [int(number) for number in pieces["let_through"]]

@@ -1,4 +1,4 @@
-"""Switches with programs of their own in Mininet: of two architectures, and two of v1model on each kind of switch."""
+"""Switches with different programs in Mininet: two architectures, and two programs of v1model on each switch."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ INCAST = (
 
 @needs_mininet
 def test_both_worlds_trim_alike(both: Both) -> None:
-    """Every packet is accounted for, as many are sent again, and flows take as long."""
+    """Every packet is accounted for, the same number is retransmitted, and flows take the same time."""
     (model,), (real,) = both(*INCAST)
     for result in (model, real):
         assert result.summary["ended"] == "done"

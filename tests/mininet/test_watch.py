@@ -1,4 +1,4 @@
-"""The page of a run on real frames, while it goes on."""
+"""The page of a run on real frames during the run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ size_bytes = 50_000_000
 
 
 def told(url: str) -> dict[str, np.ndarray]:
-    """Return the page's data once there are two intervals."""
+    """Return the page's data when there are two intervals."""
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         time.sleep(0.5)
@@ -45,7 +45,7 @@ def told(url: str) -> dict[str, np.ndarray]:
 
 
 class Told:
-    """A switch that answers when the test says so, and the one who is told."""
+    """A switch that answers when the test asks it to, and the recorder of its answers."""
 
     def __init__(self) -> None:
         self.wrote_ns = 0
@@ -64,7 +64,7 @@ class Told:
 
 @needs_mininet
 def test_an_answer_has_the_time_when_it_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of two is late: nothing is told of the old answer, and nobody is asked again before it comes."""
+    """One of two switches is late: its old answer is not shown, and it is not asked again before it answers."""
     from harness.worlds.mininet import watching
 
     monkeypatch.setattr(watching, "_EVERY_S", 0)

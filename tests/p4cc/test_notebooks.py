@@ -19,7 +19,7 @@ def test_there_are_notebooks() -> None:
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_a_notebook_runs(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a notebook in a folder of its own; a cell that raises fails the test."""
+    """Run a notebook in its own folder; a cell that raises fails the test."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     notebook = nbformat.read(file, as_version=4)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""`p4cc.Switch`: keys of all kinds, masks, coverage of switches that live on, a switch in a process of its own."""
+"""`p4cc.Switch`: keys of all kinds, masks, coverage over several tests, and a switch in a separate process."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_entries_with_an_optional_key(program: p4cc.Program) -> None:
 
 
 def test_a_mask_that_is_shorter_than_the_frame(program: p4cc.Program) -> None:
-    """Bytes behind its end matter, in headers and in the payload."""
+    """Bytes after its end are compared, in headers and in the payload."""
     switch = p4cc.Switch(program)
     switch.table("t").default("forward", port=2)
     sent = switch.send(1, FRAME)
@@ -78,7 +78,7 @@ def test_a_mask_that_is_shorter_than_the_frame(program: p4cc.Program) -> None:
 
 
 def test_what_a_later_test_reaches_counts_too(program: p4cc.Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check that it counts once: a switch may live over many tests."""
+    """Check that it counts once, because a switch may serve many tests."""
     monkeypatch.setattr(collector, "_watched", None)
     collector.start()
     switch = p4cc.Switch(program)
@@ -116,7 +116,7 @@ def test_two_switches_in_processes_of_their_own(program: p4cc.Program) -> None:
     reason="needs root, iproute2 and BMv2",
 )
 def test_registers_of_bmv2(program: p4cc.Program) -> None:
-    """Its P4Runtime server has none."""
+    """Its P4Runtime server has no registers."""
     with p4cc.Switch(program, switch="bmv2", ports=(1, 2)) as switch:
         switch.table("t").default("forward", port=2)
         switch.send(1, FRAME).expect((2, FRAME))
@@ -132,14 +132,14 @@ def test_registers_of_bmv2(program: p4cc.Program) -> None:
 
 @pytest.mark.skipif(shutil.which("ip") is None, reason="needs iproute2")
 def test_what_fails_is_not_what_is_missing() -> None:
-    """A test is skipped where root or a tool is missing, and for no other reason."""
+    """A test is skipped only if it lacks root or a tool."""
     with pytest.raises(p4cc.UserError) as error:
         _switch_process._ip("link", "set", "nowhere", "up")
     assert not getattr(error.value, "missing", False)
 
 
 class Clock:
-    """Clock that advances only while somebody sleeps; then `at` may happen, once."""
+    """Clock that advances only during a sleep; then `at` may happen once."""
 
     def __init__(self, due_s: float, at: Callable[[], object]) -> None:
         self.now_s, self._due_s, self._at = 0.0, due_s, at
@@ -156,7 +156,7 @@ class Clock:
 
 
 def test_a_trace_is_waited_for_only_where_something_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A switch in a process reports nothing of a packet that it never saw."""
+    """A switch in a process reports nothing about a packet that it has not seen."""
     file = tmp_path / "trace.jsonl"
     file.touch()
     with file.open() as trace:

@@ -1,4 +1,4 @@
-"""INT records decoded for protocols outside: the values that went in, and what links did between two of them."""
+"""INT records decoded for outside protocols: the written values, and what links did between two records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FRONT = bytes(56)
 
 
 def ack(now_ns: int, *links: tuple[float, int, int, int], path_id: int = 1) -> Feedback:
-    """Return an ACK with links as they are: rate, time in ns, bytes transmitted, bytes queued.
+    """Return an ACK with the state of links as a switch writes it: rate, time in ns, bytes transmitted, bytes queued.
 
     As a switch writes it.
     """
@@ -49,7 +49,7 @@ def test_reports_are_what_switches_wrote() -> None:
 def test_a_sample_is_exact_whatever_wraps(
     rate_bps: float, time_ns: int, tx_units: int, gap_ns: int, load: float, cells: int
 ) -> None:
-    """Check the time in which no counter goes round more than half."""
+    """Check intervals in which no counter wraps by more than half."""
     history = LinkHistory(PATH)
     half_ns = int(min(2**24, 2**27 * 8e9 / rate_bps) / 2)
     gap_ns = min(gap_ns, half_ns - 1)

@@ -1,4 +1,4 @@
-"""Traces of all that v1model does with packets beside tables: copies, rounds, digests, meters, counters."""
+"""Traces of all actions of v1model on packets besides tables: copies, recirculation, digests, meters, counters."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def line_of(text: str) -> int:
 
 
 def only(packets: p4cc.Packets, kind: type[events.Event], text: str) -> events.Event:
-    """Return the one event of a kind, which names the source line with `text`."""
+    """Return the only event of a kind, at the source line with `text`."""
     (event,) = packets.trace.of(kind)
     assert event.place is not None
     assert (Path(event.place.file).name, event.place.line) == ("all.p4", line_of(text))

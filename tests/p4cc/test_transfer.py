@@ -1,4 +1,4 @@
-"""Messages about transfers between Linux hosts that were not all done."""
+"""Messages about transfers between Linux hosts that did not complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tutorial runs as it stands; the Python interface of packet tests; the plug-in for pytest."""
+"""The tutorial runs unchanged; the Python interface of packet tests; the plug-in for pytest."""
 
 from __future__ import annotations
 

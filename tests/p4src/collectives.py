@@ -1,4 +1,4 @@
-"""Tools for tests of collectives: packets, a network without time, and a model in Python."""
+"""Tools for tests of collectives: packets, a network without time, and a Python model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COMBINE[5] = np.bitwise_xor
 
 
 def combined(operator: int, contributions: Iterable[Sequence[int]]) -> tuple[Lanes, Lanes]:
-    """Return numpy's result for 32-bit lanes, and for the same in 64 bits, which do not overflow here.
+    """Return numpy's result for 32-bit lanes, and in 64 bits, which do not overflow here.
 
     Lanes are unsigned.
     """
@@ -50,7 +50,7 @@ def combined(operator: int, contributions: Iterable[Sequence[int]]) -> tuple[Lan
 
 @dataclass(frozen=True)
 class Message:
-    """A packet of a collective. `lanes` are there where the opcode has them, unless it is cut short."""
+    """A packet of a collective. Its opcode determines whether it has `lanes`, unless it is cut short."""
 
     source: int
     destination: int
@@ -78,7 +78,7 @@ class Message:
 
     @staticmethod
     def of(frame: bytes) -> Message:
-        """Return the message of a frame, and check lengths, checksum, MAC addresses."""
+        """Return the message of a frame, after a check of lengths, checksum and MAC addresses."""
         found = packets.HEADER.decode(frame, wire.AFTER_BTH)
         opcode = frame[wire.BTH]
         start = wire.AFTER_BTH + packets.HEADER.size_bytes
@@ -142,7 +142,7 @@ class Reference:
         return Placed(group, tree.down[switch], up, above)
 
     def process(self, port: int, message: Message) -> list[tuple[int | None, Message]]:
-        """(port, packet) of what leaves; None: by the route to its destination."""
+        """Return (port, packet) of each leaving packet; port None: the route to its destination."""
         placed = self._placed.get((message.group, message.tree))
         if placed is None or port not in (*placed.children, *placed.above):
             return self._drop("no entry")
@@ -232,7 +232,7 @@ class Reference:
 
 
 class Network:
-    """Switches that run the program, each with its reference beside it, and what is between them: nothing."""
+    """Switches that run the program, each with its reference, and links without delay."""
 
     def __init__(self, topology: Topology, groups: Sequence[CollectiveGroup]) -> None:
         self.topology = topology
@@ -245,7 +245,7 @@ class Network:
             self.rigs[switch.name] = BuiltinRig("collective", parameters.entries(view), **parameters.defines())
 
     def pass_on(self, switch: str, port: int, message: Message) -> list[tuple[str, int, Message]]:
-        """Pass a packet to a switch; return (node, port that it comes in by, packet), as the reference says."""
+        """Pass a packet to a switch, and return (node, ingress port, packet) of the reference's outputs."""
         found = self.rigs[switch].switch.process(port, message.frame(), 0)
         sent = [(port, Message.of(frame)) for port, frame in found]
         expected = self.references[switch].process(port, message)
@@ -258,7 +258,7 @@ class Network:
         return made
 
     def slots_in_use(self, switch: str) -> int:
-        """Return the larger number of slots, of those of reads and those of writes, that have a sequence number."""
+        """Return the larger number of slots with a sequence number, among slots of reads and of writes."""
         engine = self.rigs[switch].switch
         return max(
             sum(any(engine.register_read(name, index)[:4]) for index in range(SLOTS))

@@ -1,4 +1,4 @@
-"""Fixtures: a rig of each kind."""
+"""Fixtures: one rig of each kind."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ VIEW = SwitchView(
 
 
 def params_of(entry: TableEntry | DefaultAction) -> Mapping[str, int]:
-    """Return the parameters of an entry's action, of which there is one."""
+    """Return the parameters of the only action of an entry."""
     assert isinstance(entry.action, Action)
     return entry.action.params
 
 
 @pytest.fixture(params=list(RIGS))
 def make_rig(request: pytest.FixtureRequest) -> Iterator[MakeRig]:
-    """`make_rig("ecn", {"pmax": 0.5})`: a switch with that program; `view`, more entries and macros may be given."""
+    """Yield `make_rig`: `make_rig("ecn", {"pmax": 0.5})` is a switch with ecn.p4. It also takes entries and macros."""
     yield from _made(request.param, RIGS[request.param])
 
 

@@ -10,7 +10,7 @@ SATURATED = (1 << 32) - 1
 
 
 def quotient(dividend: int, divisor: int) -> int:
-    """Return the quotient to twenty significant binary digits, as the program has it."""
+    """Return the quotient to twenty significant binary digits, as in the program."""
     exact = dividend // max(1, divisor)
     extra = max(0, exact.bit_length() - 20)
     return exact >> extra << extra
@@ -43,7 +43,7 @@ class Count:
                 self.fastest = 0
 
     def share(self, capacity: int) -> int:
-        """Equation 1 and section IV-A."""
+        """Return the share by equation 1 and section IV-A."""
         if not self.local and not self.elsewhere:
             return capacity
         local, elsewhere = self.local, self.elsewhere
@@ -56,7 +56,7 @@ class Count:
 
 @dataclass
 class ContentionPoint:
-    """Rates in kb/s, times in ticks. `frp` is what a flow rate packet does to it and gets from it."""
+    """Contention point with rates in kb/s and times in ticks. `frp` processes a flow rate packet."""
 
     capacity: int
     period: int

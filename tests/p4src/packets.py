@@ -1,6 +1,7 @@
 """Packets of the tests, made and read by scapy.
 
-The layers of p4cc's own headers come from their declarations, of which `tests/host_agents` has every byte.
+The layers of p4cc's own headers come from their declarations, whose bytes `tests/host_agents`
+checks.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class _Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Flow:
-    """Ends of packets, and `entropy`, their UDP source port."""
+    """The ends of packets, and `entropy`, their UDP source port."""
 
     source: str = "10.0.0.2"
     destination: str = "10.0.0.3"
@@ -91,7 +92,7 @@ class Flow:
         ttl: int = 64,
         wire_bytes: int | None = None,
     ) -> bytes:
-        """Ethernet, IPv4, UDP, `above` (a BTH and what follows), payload, padded to `wire_bytes` with zeros."""
+        """Return Ethernet, IPv4, UDP, `above` (a BTH and the rest) and payload, padded to `wire_bytes` with zeros."""
         head = (
             Ether(src=mac(self.source), dst=mac(self.destination))
             / IP(src=self.source, dst=self.destination, tos=dscp << 2 | ecn, ttl=ttl, flags="DF", id=psn & 0xFFFF)
@@ -129,7 +130,7 @@ class Flow:
 
 @functools.cache
 def _first_data(flow: Flow, opcode: int, **options: Unpack[_Options]) -> bytes:
-    """With PSN 0; what differs in others is put in, since scapy takes a millisecond for each packet."""
+    """Return a packet with PSN 0. Other values are written into it, because scapy takes a millisecond a packet."""
     return flow.frame(BTH(opcode=opcode, dest_qp=7), **options)
 
 
@@ -138,7 +139,7 @@ def reverse_of(flow: Flow) -> Flow:
 
 
 def dissect(frame: bytes) -> Packet:
-    """Ethernet / IP / UDP / BTH / what the opcode says."""
+    """Return Ethernet, IP, UDP, BTH and the headers of the opcode."""
     packet = Ether(frame)
     if UDP in packet and packet[UDP].dport == ROCEV2:
         bth = BTH(bytes(packet[UDP].payload))
@@ -156,7 +157,7 @@ def dissect(frame: bytes) -> Packet:
 
 
 def ip_checksum_ok(frame: bytes) -> bool:
-    """Return whether IPv4's header checksum is right (RFC 1071: the sum of all words is all ones)."""
+    """Return whether IPv4's header checksum is correct (RFC 1071: the sum of all words is all ones)."""
     words = [int.from_bytes(frame[i : i + 2], "big") for i in range(14, 34, 2)]
     total = sum(words)
     while total >> 16:

@@ -1,4 +1,4 @@
-"""One built-in switch with real queues: frames go in at given times, a sink behind port 2 writes down what arrives."""
+"""One built-in switch with real queues: frames enter at given times, and a sink behind port 2 records them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUEUE_VIEW = replace(VIEW, port_rates_bps=dict.fromkeys(VIEW.port_rates_bps, RAT
 
 
 class Sink:
-    """A host that only listens."""
+    """A host that only receives."""
 
     def __init__(self) -> None:
         self.arrived: list[tuple[int, bytes]] = []
@@ -42,7 +42,7 @@ class Sink:
 
 
 class QueueRig:
-    """Port 2 leads to the sink over a link of 8 Gb/s without delay."""
+    """Rig whose port 2 leads to the sink, over a link of 8 Gb/s without delay."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class QueueRig:
         self.fabric.inject(self.node, port, frame)
 
     def run(self, until_ns: int | None = None) -> Sequence[tuple[int, bytes]]:
-        """Return what has arrived by then: (time of the last bit, frame)."""
+        """Return the frames that have arrived by then: (time of the last bit, frame)."""
         self.fabric.run(until_ns)
         return self.sink.arrived
 
@@ -85,7 +85,7 @@ class QueueRig:
         return self.switch.counter_read(self._counters[name], index)[0]
 
     def queues(self) -> dict[int, int]:
-        """Bytes that wait for port 2, by priority."""
+        """Return the bytes that wait for port 2, by priority."""
         table = {name: np.frombuffer(column, np.int64) for name, column in self.fabric.queue_stats().items()}
         rows = zip(table["port"], table["priority"], table["depth_bytes"], strict=True)
         return {int(priority): int(depth) for port, priority, depth in rows if port == OUT}

@@ -1,8 +1,8 @@
-"""The switches that the packet tests run on: the built-in one, and BMv2 where it is installed.
+"""The switches of the packet tests: the built-in one and, if it is installed, BMv2.
 
-A rig is one switch with one program and its entries. `run` sends packets through it and returns what came out, by port.
-BMv2 works on capture files, so that no root is needed; its clock cannot be set, and nothing can be asked between two
-packets.
+A rig is one switch with one program and its entries. `run` sends packets through it and returns the
+output, by port. BMv2 works on capture files, so that root is not needed. Its clock cannot be set,
+and it cannot be read between two packets.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sent:
-    """A frame into a port. `now` is the switch's clock in ticks, where it can be set."""
+    """A frame into a port. `now` is the switch's clock in ticks, if it can be set."""
 
     port: int
     frame: bytes
@@ -112,16 +112,16 @@ class Rig(ABC):
 
     @abstractmethod
     def counter(self, name: str, index: int) -> int:
-        """Packets that an indirect counter has counted so far."""
+        """Return the packets that an indirect counter has counted so far."""
 
     def close(self) -> None:
         return
 
 
 def builtin(what: pipelines.Build, compiler: str = "builtin") -> tuple[pipelines.Pipeline, Switch]:
-    """Return a pipeline and a switch with it, which counts what it passes if coverage is collected (`--p4-coverage`).
+    """Return a pipeline and a switch with it, which counts packets if coverage is collected (`--p4-coverage`).
 
-    What p4c compiles does not count: it cuts the source into other statements.
+    Output of p4c does not count, because p4c divides the source into other statements.
     """
     built = pipelines.pipeline(what, trace=collector.collecting() and compiler == "builtin", compiler=compiler)
     switch = built.switch(device_id=1, seed=1)
@@ -131,7 +131,7 @@ def builtin(what: pipelines.Build, compiler: str = "builtin") -> tuple[pipelines
 
 
 class BuiltinRig(Rig):
-    """Programmed with P4Runtime messages, as in a run."""
+    """The built-in switch, programmed with P4Runtime messages as in a run."""
 
     sets_clock = True
     compiler = "builtin"
@@ -168,19 +168,19 @@ class P4cRig(BuiltinRig):
 
 
 class TnaRig(BuiltinRig):
-    """The built-in switch with the program as it is written for TNA."""
+    """The built-in switch with the program in its form for TNA."""
 
     architecture = "tna"
 
 
 class T2naRig(BuiltinRig):
-    """The built-in switch with the program as it is written for T2NA."""
+    """The built-in switch with the program in its form for T2NA."""
 
     architecture = "t2na"
 
 
 class Bmv2Rig(Rig):
-    """simple_switch, programmed through simple_switch_CLI. Everything is sent in one `run`.
+    """simple_switch, programmed through simple_switch_CLI. One `run` sends all packets.
 
     Its input files are pipes, so that it waits for the packets until it has its entries.
     """
@@ -236,7 +236,7 @@ class Bmv2Rig(Rig):
                 time.sleep(self.gap_s)
 
     def _collect(self) -> Received:
-        """Return the contents of the files once they have stopped growing."""
+        """Return the contents of the files after they have stopped growing."""
         sizes: list[int] = []
         clock = processes.AwakeClock()
         quiet_since = 0.0
@@ -285,9 +285,10 @@ class Bmv2Rig(Rig):
 
 
 class ReplayedRig(BuiltinRig):
-    """Rig for tests that need a packet's result to go on: the built-in switch answers, not BMv2's files.
+    """Rig for tests whose packets depend on earlier results: the built-in switch answers, not BMv2's files.
 
-    `replay` gives BMv2 the same packets, some ticks of its clock apart, and it has to give the same frames.
+    `replay` gives BMv2 the same packets, some ticks of its clock apart, and expects the same
+    frames.
     """
 
     def __init__(
@@ -316,7 +317,7 @@ class ReplayedRig(BuiltinRig):
 
 
 def _by_class(received: Received) -> dict[tuple[int, int], list[bytes]]:
-    """Frames by port and DSCP: BMv2 sends what waits in a higher class first."""
+    """Return frames by port and DSCP, because BMv2 sends the packets of a higher class first."""
     found: dict[tuple[int, int], list[bytes]] = defaultdict(list)
     for port, frames in received.items():
         for frame in frames:
@@ -325,7 +326,7 @@ def _by_class(received: Received) -> dict[tuple[int, int], list[bytes]]:
 
 
 class P4cBmv2Rig(Bmv2Rig):
-    """Rig of p4c and BMv2, which most people have."""
+    """Rig of p4c and BMv2, the tools that most users have."""
 
     compiler = "p4c"
 
@@ -403,7 +404,7 @@ def compiled(
 
 
 def tables_of(rig: type[Rig], program: str, load_balancer: str, **defines: str) -> frozenset[str]:
-    """Return the tables that a program has on a rig, which its entries may depend on."""
+    """Return the tables that a program has on a rig, on which its entries may depend."""
     made = pipelines.compiled(build_of(program, load_balancer, rig.architecture, **defines))
     return controller.Program(made.p4info, b"").tables
 
@@ -422,7 +423,7 @@ STEPWISE: dict[str, type[BuiltinRig]] = {"builtin": BuiltinRig, "bmv2": Replayed
 
 
 def missing(rig: str) -> str | None:
-    """Why a rig cannot be used here, or None."""
+    """Return the reason why a rig cannot be used here, or None."""
     tools = [pipelines.P4C] if "p4c" in rig else []
     tools += ["simple_switch", "simple_switch_CLI"] if "bmv2" in rig else []
     absent = [tool for tool in tools if shutil.which(tool) is None]

@@ -1,4 +1,4 @@
-"""ACCurate's contention point: every rule of sections II and IV, the quotient, and where the rates settle."""
+"""ACCurate's contention point: every rule of sections II and IV, the quotient, and the rates that result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TEMPLATE = FLOW.flow_rate(0, 0)
 
 
 def frame_of(psn: int, rate: int, desired: int, kind: int = PERIODIC, counted: bool = False) -> bytes:
-    """Return the frame of `FLOW.flow_rate` without the time that scapy takes."""
+    """Return the frame of `FLOW.flow_rate` without scapy, which is slow."""
     flags = kind << 6 | counted << 3
     rates = rate.to_bytes(4, "big") + desired.to_bytes(4, "big")
     return (
@@ -56,7 +56,7 @@ def frame_of(psn: int, rate: int, desired: int, kind: int = PERIODIC, counted: b
 
 
 def read(frame: bytes) -> tuple[int, int, int]:
-    """PSN, CR, DR."""
+    """Return PSN, CR and DR."""
     return (
         int.from_bytes(frame[PSN : PSN + 3], "big"),
         int.from_bytes(frame[RATES : RATES + 4], "big"),
@@ -70,7 +70,7 @@ def view(gbps: int = 10, base: SwitchView = VIEW) -> SwitchView:
 
 @dataclass(frozen=True)
 class Step:
-    """An FRP at a time of the clock; rates in Gb/s."""
+    """An FRP at a time of the clock, with rates in Gb/s."""
 
     now: int
     rate: float
@@ -87,7 +87,7 @@ class Outcome:
 
 
 def play(rig: Rig, steps: Sequence[Step], out: int = OUT) -> list[Outcome]:
-    """Send FRPs from port 1 to port `out`; return what left, and whether a copy went back."""
+    """Send FRPs from port 1 to port `out`; return the FRP that left, and whether a copy went back."""
     sent = [
         Sent(1, frame_of(i, round(s.rate * GBPS), round(s.desired * GBPS), s.kind, s.counted), s.now)
         for i, s in enumerate(steps)
@@ -109,7 +109,7 @@ def test_frames_are_made_as_scapy_makes_them() -> None:
 
 @pytest.fixture
 def at_times(make_rig: MakeRig) -> MakeRig:
-    """Return `make_rig` on switches whose clock the test sets, for tests of several periods."""
+    """Return `make_rig` for switches whose clock the test sets, for tests of several periods."""
 
     def make(parameters: dict[str, object] | None = None, gbps: int = 10, **others: object) -> Rig:
         rig = make_rig("accurate", {"alpha": 0.0, **(parameters or {})}, view=view(gbps), **others)
@@ -135,9 +135,10 @@ def in_one_period(make_rig: MakeRig) -> MakeRig:
 
 @pytest.mark.parametrize("left_ns", [None, 1_000, 22_000, 30_000, 42_000])
 def test_figure_2(at_times: MakeRig, left_ns: int | None) -> None:
-    """FSR 3 Gb/s; two flows bottlenecked here, 5 Gb/s of flows bottlenecked elsewhere: then 2.5 Gb/s. alpha = 0.
+    """FSR is 3 Gb/s with two flows bottlenecked here and 5 Gb/s bottlenecked elsewhere: then 2.5 Gb/s. alpha = 0.
 
-    Also when the clock, which has 48 bits, begins anew `left_ns` after the first period has begun.
+    This also holds if the clock, which has 48 bits, wraps `left_ns` after the start of the first
+    period.
     """
     rig, start = at_times(), 0
     if left_ns is not None:
@@ -173,7 +174,7 @@ def test_desired_rate_is_lowered_to_the_share_and_never_raised(in_one_period: Ma
 
 
 def test_a_share_that_was_freed_is_offered_through_the_desired_rate(at_times: MakeRig) -> None:
-    """Two flows at 5 Gb/s, one gone: in the next period the other is told 10."""
+    """Of two flows at 5 Gb/s one leaves; in the next period the other is offered 10."""
     periods = [[5.0, 5.0], [5.0], [5.0]]
     steps = [Step(0, 10, 10, INIT), Step(0, 10, 10, INIT)]
     steps += [Step(PERIOD * (i + 1) + 5_000, rate) for i, rates in enumerate(periods) for rate in rates]
@@ -217,7 +218,7 @@ def test_flow_init_changes_the_share_at_once(in_one_period: MakeRig) -> None:
 
 
 def test_flow_init_counts_in_both_periods(at_times: MakeRig) -> None:
-    """Known at once, and still known when the period has ended, although it sent nothing else."""
+    """It counts at once, and still when the period has ended, although the flow sent nothing else."""
     steps = [Step(1_000, 10, 10, INIT), Step(2_000, 10, 10, INIT), Step(PERIOD + 5_000, 5)]
     assert [o.rate for o in play(at_times(), steps)] == [10, 5, 5]
 
@@ -228,7 +229,7 @@ def test_a_slow_flow_that_begins_is_bottlenecked_elsewhere(in_one_period: MakeRi
 
 
 def test_flow_stop_frees_its_share_at_once(in_one_period: MakeRig) -> None:
-    """A stop is not answered, nor changed."""
+    """A flow-stop is neither answered nor changed."""
     steps = [Step(0, 10, 10, INIT) for _ in range(4)]
     steps += [Step(0, 10, 10, STOP, counted=True), Step(0, 2.5), Step(0, 10, 10, STOP), Step(0, 2.5)]
     outcome = play(in_one_period(), steps)
@@ -301,25 +302,25 @@ def test_flow_init_may_be_answered_at_once_and_flow_stop_never_is(in_one_period:
 
 
 def test_when_those_elsewhere_exceed_the_link_everyone_gets_an_equal_part(at_times: MakeRig) -> None:
-    """B = 12 > C = 10, M = 1: the share would be negative."""
+    """With B = 12 > C = 10 and M = 1 the share would be negative."""
     steps = [Step(5_000, rate) for rate in (4, 4, 4, 10)]
     assert play(at_times(), [*steps, Step(PERIOD + 5_000, 10)])[4].rate == 2.5
 
 
 def test_when_those_elsewhere_fill_the_link_it_is_the_same(at_times: MakeRig) -> None:
-    """B = 10 = C, M = 1: the share would be 0."""
+    """With B = 10 = C and M = 1 the share would be 0."""
     steps = [Step(5_000, rate) for rate in (4, 4, 2, 10)]
     assert play(at_times(), [*steps, Step(PERIOD + 5_000, 10)])[4].rate == 2.5
 
 
 def test_the_fastest_is_that_of_one_period_only(at_times: MakeRig) -> None:
-    """Check (10 - 1) / 1 in the second period, when the flow at 4 Gb/s has gone."""
+    """Check (10 - 1) / 1 in the second period, after the flow at 4 Gb/s has left."""
     steps = [Step(5_000, rate) for rate in (1, 4, 2)] + [Step(PERIOD + 5_000, rate) for rate in (1, 2)]
     assert play(at_times(), [*steps, Step(2 * PERIOD + 5_000, 10)])[5].rate == quotients(9)
 
 
 def test_without_local_flows_the_fastest_counts_as_local(at_times: MakeRig) -> None:
-    """M = 0, B = 1 + 2 + 4: (10 - 3) / 1."""
+    """With M = 0 and B = 1 + 2 + 4 the share is (10 - 3) / 1."""
     steps = [Step(5_000, rate) for rate in (1, 4, 2)]
     assert play(at_times(), [*steps, Step(PERIOD + 5_000, 10)])[3].rate == quotients(7)
 
@@ -331,7 +332,7 @@ def test_without_any_flow_the_share_is_the_link(at_times: MakeRig) -> None:
 
 
 def test_flows_together_far_beyond_what_a_rate_can_say(at_times: MakeRig) -> None:
-    """Two hundred flows at 790 Gb/s on an 800 Gb/s link: B is more than 32 bits of kb/s hold, and saturates."""
+    """Two hundred flows have 790 Gb/s each on a link of 800 Gb/s: B exceeds 32 bits of kb/s, and saturates."""
     steps = [Step(5_000, 790, 800) for _ in range(200)]
     outcome = play(at_times(gbps=800), [*steps, Step(PERIOD + 5_000, 790, 800)])
     assert outcome[-1].rate == quotients(800 / 200)
@@ -341,7 +342,7 @@ def test_flows_together_far_beyond_what_a_rate_can_say(at_times: MakeRig) -> Non
 
 
 def test_a_period_ends_with_the_first_frp_after_its_time(at_times: MakeRig) -> None:
-    """Two flows in the first; nothing changes until its end, whatever else passes."""
+    """The first period has two flows; the share does not change before its end."""
     steps = [Step(1, 10), Step(2, 10), Step(PERIOD - 1, 10), Step(PERIOD, 10)]
     assert [o.rate for o in play(at_times(), steps)] == quotients([10, 10, 10, 10 / 3])
 
@@ -380,10 +381,11 @@ def test_the_period_is_counted_in_ticks(make_rig: MakeRig) -> None:
 
 @pytest.mark.parametrize(("rule", "expected"), [("corrected", 5), ("published", 7)])
 def test_a_flow_lowered_in_the_last_period_is_still_local(at_times: MakeRig, rule: str, expected: float) -> None:
-    """Four flows at 2.5 Gb/s, of which two leave, so that the share is 5. One flow has obeyed (5), one has not yet (3).
+    """Two of four flows at 2.5 Gb/s leave, so the share is 5. One flow already has 5, the other still 3 Gb/s.
 
-    3 < 5, so the published rule thinks it bottlenecked elsewhere, and gives what it leaves to the other: 7 and 3,
-    with which the slow one, raised to 7, makes 14 Gb/s. The corrected rule remembers that it had been given 2.5 here.
+    As 3 < 5, the published rule counts the slow flow as bottlenecked elsewhere, and gives the rest
+    to the other: 7 and 3. The slow one, raised to 7, then makes a sum of 14 Gb/s. The corrected
+    rule remembers that the flow had been given 2.5 here.
     """
     steps = [Step(0, 10, 10, INIT) for _ in range(4)]
     steps += [Step(PERIOD + 5_000, 2.5) for _ in range(2)]  # the share was 2.5, two have gone
@@ -411,13 +413,13 @@ _clocks: defaultdict[Rig, Iterator[int]] = defaultdict(lambda: itertools.count(1
 
 
 def much_later(rig: Rig) -> int:
-    """Return a time at which the switch has forgotten everything: one switch serves many examples."""
+    """Return a time at which the state of the switch has expired, so that one switch serves many examples."""
     return next(_clocks[rig])
 
 
 @functools.cache
 def switch(rule: str = "corrected", alpha: float = 0.05, gbps: Sequence[int] = (10,) * 8) -> BuiltinRig:
-    """Port i leads to a link of gbps[i - 1], to the host 10.0.0.i."""
+    """Return a switch whose port i leads over a link of gbps[i - 1] to the host 10.0.0.i."""
     ports = range(1, len(gbps) + 1)
     own = replace(
         VIEW,
@@ -435,7 +437,7 @@ THIRD = 3
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_any_dividend_by_any_number_of_flows(data: st.DataObject) -> None:
-    """Some rate elsewhere, then local flows: (C - B) / M."""
+    """One flow has a rate elsewhere, then local flows follow: the share is (C - B) / M."""
     gbps = data.draw(st.sampled_from([10, 100, 800]))
     elsewhere = data.draw(st.integers(1, gbps * GBPS // 2)) / GBPS
     flows = data.draw(st.integers(1, 300))
@@ -453,7 +455,7 @@ def test_any_dividend_by_any_number_of_flows(data: st.DataObject) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_any_row_of_packets_does_what_the_model_says(data: st.DataObject) -> None:
-    """Bit for bit, against the rules written in Python, with both rules and periods of any kind."""
+    """Compare bit for bit with the rules in Python, for both rules and random periods."""
     rng = random.Random(data.draw(st.integers(0, 2**32)))
     corrected = rng.random() < 0.7
     model = ContentionPoint(9_500_000, PERIOD, corrected)
@@ -479,9 +481,9 @@ UNSETTLED = 6  # a scenario of `settles`
 
 
 class Network:
-    """Links in the shape of one switch's ports, each with its own contention point. Flows cross them in turn, in step.
+    """Links as ports of one switch, each with its own contention point. Flows cross them in turn, in step.
 
-    A flow's rate is what its last response said: max(CR, DR). It wishes for the rate of its slowest link.
+    A flow's rate is max(CR, DR) of its last response. It requests the rate of its slowest link.
     """
 
     frames = tuple(Flow("10.9.9.9", f"10.0.0.{port}").flow_rate(0, 0) for port in range(1, LINKS + 1))
@@ -494,7 +496,7 @@ class Network:
         self.rates = list(self.wishes)
 
     def period(self, number: int) -> None:
-        """All FRPs, at a quarter of the period; the rates change when all have been answered."""
+        """Send all FRPs at a quarter of the period; the rates change when all have been answered."""
         now = self.start + number * PERIOD + PERIOD // 4
         answers = []
         for path, rate, wish in zip(self.paths, self.rates, self.wishes, strict=True):
@@ -524,18 +526,18 @@ def settles(rule: str, seed: int, periods: int = 15) -> bool:
 
 
 def test_rates_settle_on_the_max_min_allocation_in_fifteen_periods() -> None:
-    """All scenarios from 0 to 399 settle, in a median of 6 periods (90th percentile 8), one of them (127) in 16."""
+    """All scenarios from 0 to 399 settle, in a median of 6 periods (90th percentile 8); only 127 needs 16."""
     assert [seed for seed in range(100) if not settles("corrected", seed)] == []
 
 
 def test_with_the_published_rule_they_do_not_always() -> None:
-    """The reason for the other one: of scenarios 0 to 399, 57 do not settle in 60 periods, and 108 more not in 15."""
+    """Of 400 scenarios, 57 do not settle in 60 periods, and 108 more not in 15; so the rule was corrected."""
     assert not settles("published", UNSETTLED, periods=50)
     assert settles("corrected", UNSETTLED)
 
 
 def test_parking_lot() -> None:
-    """Figure 3: f1 and f2 share the way up, all three the last link."""
+    """Figure 3: f1 and f2 share the uplink, and all three flows share the last link."""
     network = Network("corrected", [10, 10, 10, 10, 10, 10], [[0, 1, 2], [3, 1, 2], [4, 2]])
     for number in range(8):
         network.period(number)
@@ -543,7 +545,7 @@ def test_parking_lot() -> None:
 
 
 def test_victim_flow() -> None:
-    """Figure 4: f1 10, then 5 when f4 starts on its link, then 6.67, as f4 gets 3.33 elsewhere; less alpha."""
+    """Figure 4: f1 has 10, then 5 when f4 starts on its link, then 6.67, as f4 gets 3.33 elsewhere; less alpha."""
     network = Network("corrected", [10] * LINKS, [[0, 2], [3, 1, 4], [5, 1], [0, 1]])
     for number in range(8):
         network.period(number)
@@ -573,7 +575,7 @@ def test_what_cannot_be_expressed_is_named() -> None:
 
 
 def test_each_switchs_clock_is_off_by_its_own_error() -> None:
-    """Check errors of up to 2 us either way, the same on all ports of a switch."""
+    """Check errors of up to 2 us in both directions, equal on all ports of a switch."""
     parameters = programs.parameters("accurate", {"clock_error_ns": 2_000})
     ahead = []
     for device_id in range(1, 40):

@@ -1,6 +1,7 @@
-"""Collectives in the network: what one switch does packet by packet, and what networks of them do to operations.
+"""Collectives in the network: the behaviour of one switch packet by packet, and operations in networks of switches.
 
-The reference (tests/p4src/collectives.py) runs beside every switch of a network, and numpy says what comes out.
+The reference (tests/p4src/collectives.py) runs beside every switch of a network, and numpy computes
+the expected sums.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def view_of(topology: Topology, switch: str, *groups: CollectiveGroup) -> Switch
 
 
 def root_of_four(make_rig: MakeRig, **options: Any) -> tuple[Rig, list[int]]:
-    """Return a switch alone, and its hosts' addresses."""
+    """Return a single switch, and its hosts' addresses."""
     group = CollectiveGroup(1, (0, 1, 2, 3), window=W, **options)
     rig = make_rig("collective", view=view_of(ALONE, ALONE.switches[0].name, group))
     return rig, [int(host.address) for host in ALONE.hosts]
@@ -78,13 +79,13 @@ def leaf_of_four(make_rig: MakeRig, **options: Any) -> Rig:
 
 
 def sent(rig: Rig, *packets: tuple[int, Message]) -> dict[int, list[Message]]:
-    """Return the packets that leave, by port."""
+    """Return the leaving packets, by port."""
     received = rig.run([Sent(port, message.frame()) for port, message in packets])
     return by_class({port: [Message.of(frame) for frame in frames] for port, frames in received.items() if frames})
 
 
 def by_class(messages: dict[int, list[Message]]) -> dict[int, list[Message]]:
-    """Return the messages of each port ordered by class: BMv2 sends a higher class first."""
+    """Return the messages of each port ordered by class, because BMv2 sends a higher class first."""
     return {port: sorted(of_port, key=lambda message: message.dscp) for port, of_port in messages.items()}
 
 
@@ -96,7 +97,7 @@ def counted(rig: Rig) -> dict[str, int]:
 
 
 def lanes(*values: int) -> Lanes:
-    """Return these values, then zeros."""
+    """Return these values, followed by zeros."""
     return (*(value & 0xFFFFFFFF for value in values), *(0,) * (LANES - len(values)))
 
 
@@ -108,7 +109,7 @@ def times(factor: int) -> Lanes:
 
 
 def the_worked_example(hosts: Sequence[int], asks: int) -> tuple[list[tuple[int, Message]], Message, Message]:
-    """Return packets and results of both sequences, for children on ports 1 to 4 and requests into `asks`."""
+    """Return packets and results of both sequences, for children on ports 1 to 4 and requests into port `asks`."""
     request = Message(hosts[0], GROUP, READ)
 
     def answer(child: int, sequence: int = 1) -> tuple[int, Message]:
@@ -144,7 +145,7 @@ def test_the_worked_example_at_the_root(make_rig: MakeRig) -> None:
 
 
 def test_the_worked_example_at_a_leaf(make_rig: MakeRig) -> None:
-    """The same with requests from above; its sums go up."""
+    """Requests come from above, and sums go up."""
     rig = leaf_of_four(make_rig)
     packets, first, second = the_worked_example(HOSTS, UP)
     request, again = packets[0][1], packets[4][1]
@@ -313,7 +314,7 @@ def networks(draw: st.DrawFn) -> tuple[Topology, list[CollectiveGroup]]:
 
 
 def tree_of_switches(parents: Sequence[int], hosts: int) -> Topology:
-    """Switch i + 1 is below switch parents[i], or the last one before it; hosts are spread over them from the end."""
+    """Return a tree: switch i + 1 is below switch parents[i], or the last one before it; the last get hosts first."""
     builder = Builder("tree")
     switches = [builder.switch("s0", 0)]
     for number, parent in enumerate(parents, start=1):
@@ -325,7 +326,7 @@ def tree_of_switches(parents: Sequence[int], hosts: int) -> Topology:
 
 
 class Hosts:
-    """Members and initiators, with lanes made from numbers; each rank does so many operations of each kind."""
+    """Members and initiators, with lanes made from numbers; each rank has this number of operations of each kind."""
 
     def __init__(
         self, network: Network, groups: Sequence[CollectiveGroup], operations: int, rng: random.Random
@@ -350,7 +351,7 @@ class Hosts:
         self._posted: set[tuple[int, int, int, int]] = set()
 
     def contribution(self, *of: int) -> Lanes:
-        """Return a member's contribution for (group, rank, sequence, member), or what a rank writes."""
+        """Return a member's contribution for (group, rank, sequence, member), or the data that a rank writes."""
         if of not in self._lanes:
             kind = self.rng.choice((1, 2))
             self._lanes[of] = lanes(
@@ -359,7 +360,7 @@ class Hosts:
         return self._lanes[of]
 
     def post(self, again: bool = False) -> list[tuple[str, int, Message]]:
-        """Return what the windows allow, and, if `again`, all that is not answered."""
+        """Return the requests that the windows allow and, with `again`, all unanswered ones."""
         found = []
         for what in sorted(self.wanted - self.answered.keys()):
             opcode, number, rank, sequence = what
@@ -429,7 +430,7 @@ class Hosts:
         return replace(message, source=source, destination=destination, opcode=opcode, lanes=given, dscp=ANSWER_DSCP)
 
     def check(self) -> None:
-        """Everything is answered, and the answers are numpy's."""
+        """Check that every request is answered, and that the answers equal numpy's."""
         assert self.answered.keys() == self.wanted
         for (opcode, number, rank, sequence), message in self.answered.items():
             members = self.groups[number].members
@@ -449,13 +450,13 @@ class Hosts:
 
 
 def may_overflow(lane: Iterable[int]) -> bool:
-    """Return whether the sum of some of these does not fit."""
+    """Return whether the sum of some of these values overflows."""
     signed = [value - (1 << 32) if value >> 31 else value for value in lane]
     return sum(v for v in signed if v > 0) >= 2**31 or sum(v for v in signed if v < 0) < -(2**31)
 
 
 def run(network: Network, hosts: Hosts, loss: float, duplicates: float, forgets: Sequence[int]) -> None:
-    """Until all is answered: any packet may be next. Whoever is not answered asks again when nothing is on its way."""
+    """Deliver packets in any order until all requests are answered; when none is in flight, requests are repeated."""
     rng = hosts.rng
     flying = hosts.post()
     switches = [switch.name for switch in network.topology.switches]
@@ -537,7 +538,7 @@ def test_without_loss_one_aggregate_a_link_and_operation(
 
 
 def steps_down(topology: Topology, tree: Tree, member: int) -> int:
-    """Links from a tree's root to one of its members."""
+    """Return the number of links from a tree's root to one of its members."""
     node, links = topology.hosts[member].name, 0
     while node != tree.root:
         node, links = topology.ports[node][tree.up[node]].node, links + 1

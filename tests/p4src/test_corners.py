@@ -1,4 +1,4 @@
-"""Corner cases of programs: tables without entries, and the ends of number ranges, which no run reaches."""
+"""Corner cases of programs that no run reaches: tables without entries, and the ends of number ranges."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DROP_NO_ROUTE = 4
 
 
 def rig_without(program: str, table: str, switch_view: SwitchView = VIEW, **parameters: object) -> BuiltinRig:
-    """Return a switch whose controller has left a table as the program has it."""
+    """Return a switch whose controller has left a table as in the program."""
     entries = list(programs.parameters(program, parameters).entries(switch_view))
     kept = [entry for entry in entries if getattr(entry, "table", None) != table]
     assert len(kept) < len(entries)
@@ -114,7 +114,7 @@ def test_a_candidate_that_is_not_known_takes_no_packet() -> None:
 
 
 def test_classes_beside_the_lanes_and_packets_without_ecn_pass() -> None:
-    """Priorities 0 and 7 are no lanes; a packet without a route has no port."""
+    """Priorities 0 and 7 are not lanes; a packet without a route has no port."""
     rig = BuiltinRig("dart", programs.parameters("dart", {"threshold_bytes": 0}).entries(AGG))
     for ecn in (NOT_ECT, ECT0):
         assert ports_of(rig, [data(FIRST, dscp=dscp, ecn=ecn) for dscp in (0, 56)]) == [1, 1]
@@ -128,7 +128,7 @@ def test_classes_beside_the_lanes_and_packets_without_ecn_pass() -> None:
 
 
 def test_more_flows_stop_than_were_known() -> None:
-    """ACCurate: one bottlenecked elsewhere at twice the capacity, and nobody who was counted."""
+    """ACCurate: one flow is bottlenecked elsewhere at twice the capacity, and the flow that stops was not counted."""
     rig = BuiltinRig("accurate", programs.parameters("accurate", {}).entries(view({OUT: 10})))
     capacity = 9_500_000  # with the headroom
     rig.run([Sent(1, frame_of(0, 1000, capacity, INIT), 1)])
@@ -149,7 +149,7 @@ def test_credits_that_nobody_sent_are_not_saved_up() -> None:
 
 
 def test_a_rate_is_halved_at_most_and_grows_to_the_capacity() -> None:
-    """30 packets at once, a quarter of a RTT later nothing more, and silence."""
+    """30 packets arrive at once, then none for a quarter of an RTT, and none afterwards."""
     rig = BuiltinRig("rcp", programs.parameters("rcp", {"alpha": 0.9, "beta": 0.4}).entries(QUEUE_VIEW))
     model = Model(0.9, 0.4)
     frame = FLOW.data(wire_bytes=1058)
@@ -175,7 +175,7 @@ def test_a_weight_without_an_entry_counts_for_nothing() -> None:
 
 @pytest.mark.parametrize("link", range(1, 8))
 def test_the_smallest_share_elsewhere_is_a_flows_limit(link: int) -> None:
-    """sPERC: of eight links, one gives 1 Gb/s and the others more."""
+    """s-PERC: of eight links one allows 1 Gb/s and the others more."""
     flow = FlowState()
     for place, record in enumerate(flow.records):
         record.update(b=(1 if place == link else 5) * 1_000_000, x=5_000_000, state=B, ignore=0)
@@ -185,7 +185,7 @@ def test_the_smallest_share_elsewhere_is_a_flows_limit(link: int) -> None:
 
 
 def test_a_window_is_of_a_packet_at_least() -> None:
-    """A link that holds four packets, shared by nine flows, each in an epoch of its own."""
+    """Nine flows share a link that holds four packets, each flow in its own epoch."""
     rig = BuiltinRig("sperc", programs.parameters("sperc", WINDOWS).entries(FOUR_PACKETS))
     given = []
     for epoch in range(1, 10):
@@ -202,7 +202,7 @@ def test_a_window_is_of_65535_packets_at_most() -> None:
 
 
 def test_a_copy_that_is_pruned_is_not_lost_again() -> None:
-    """With `switch.loss`: an acknowledgement of all goes to one host; copies for the others are the program's."""
+    """With `switch.loss`, the acknowledgement of all goes to one host, and the program drops the copies for others."""
     group = CollectiveGroup(1, (0, 1, 2, 3), window=W)
     entries = programs.parameters("collective", {}).entries(view_of(ALONE, ALONE.switches[0].name, group))
     rig = BuiltinRig("collective", entries, **{LOSS: "0"})

@@ -1,6 +1,6 @@
-"""In-order flow deflection: which packets are deflected and where to, what the table holds, which lane they go on in.
+"""In-order flow deflection: deflected packets and their ports, the contents of the table, and the lanes.
 
-The reference model is a table in Python that is told what the program chose by lot, and nothing else.
+The reference model is a Python table that gets only the program's random choices.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def dscp_of(frame: bytes) -> int:
 
 
 def out(rig: Rig, *packets: tuple[int, bytes], now: int = 0) -> list[tuple[int, bytes]]:
-    """(port, frame) of each packet that was sent into (port, frame)."""
+    """Return (port, frame) of each packet that was sent as (port, frame)."""
     sent = []
     for port, frame in packets:
         received = rig.run([Sent(port, frame, now)])
@@ -110,7 +110,7 @@ def ports_of(rig: Rig, packets: Iterable[bytes], by: int = 4, now: int = 0) -> l
 
 
 def make(view: SwitchView = AGG, **parameters: object) -> BuiltinRig:
-    """Everything deflects where `threshold_bytes` does not say otherwise."""
+    """Return a rig that deflects every packet unless `threshold_bytes` is given."""
     given = {"threshold_bytes": 0, **parameters}
     return BuiltinRig("dart", programs.parameters("dart", given).entries(view))
 
@@ -144,7 +144,7 @@ def test_a_message_is_deflected_as_one_and_its_last_packet_frees_the_entry(make_
 
 
 def test_tokens_lanes_and_a_full_table_on_any_switch(make_rig: MakeRig) -> None:
-    """Packets come by from above for a ToR, by message (destination QP), with a table of two entries."""
+    """Packets come from above to a ToR, by message (destination QP), with a table of two entries."""
     rig = make_rig("dart", {"threshold_bytes": 0, "dft_entries": 2}, AGG)
     whole = (FIRST, MIDDLE, LAST)
     messages = {
@@ -223,7 +223,7 @@ def test_control_packets_and_other_classes_keep_their_path() -> None:
 
 
 def test_without_tokens_nothing_is_deflected_and_nothing_matches() -> None:
-    """Long messages and retransmissions."""
+    """Check long messages and retransmissions."""
     rig = make()
     (deflected,) = ports_of(rig, [data(FIRST)])
     assert ports_of(rig, [data(opcode, tokens=0) for opcode in (FIRST, MIDDLE, LAST, ONLY)]) == [1] * 4
@@ -281,7 +281,7 @@ def test_as_printed_entries_never_expire() -> None:
 
 
 def test_visits_are_told_apart_by_tokens() -> None:
-    """A message comes by with 4 tokens, and again with 2: two entries, each for its visit."""
+    """A message passes with 4 tokens, and again with 2, so there are two entries, one for each visit."""
     rig = make()
     first_visit = ports_of(rig, [data(FIRST, 4)], by=4)
     second_visit = ports_of(rig, [data(FIRST, 2)], by=5)
@@ -301,10 +301,10 @@ def test_as_printed_visits_are_not_told_apart() -> None:
 
 @pytest.mark.parametrize(("match", "arrival"), [("message", [1, 0, 2]), ("exact", [0, 1, 2])])
 def test_a_packet_sent_straight_back_is_caught_again_by_the_printed_key_only(match: str, arrival: list[int]) -> None:
-    """Three packets, 1.5 link times apart, go away to a switch that sends each of them straight back.
+    """Three packets, 1.5 link times apart, go to a switch that returns each of them at once.
 
-    They come back two link times later; the queue is empty by then. As printed packet 0 is caught a second
-    time, packet 2 frees the entry, and packet 1 passes before packet 0.
+    They come back two link times later, when the queue is empty. As printed, packet 0 matches a
+    second time, packet 2 frees the entry, and packet 1 passes before packet 0.
     """
     rig = make(threshold_bytes=15_000, match=match)
     waiting(rig, 1, {3: 20_000})
@@ -369,7 +369,7 @@ def test_equal_cost_candidates_are_those_of_the_route_and_in_the_last_lane_too()
 
 
 def test_a_turn_from_down_to_up_changes_the_lane() -> None:
-    """Check routing and deflection, with tokens and without, data and not."""
+    """Check routing and deflection, with and without tokens, for data and other packets."""
     rig = make()
     for frame in (data(ONLY, 0, flow=TO_POD), data(MIDDLE, 4, flow=TO_POD), data(0xEC, 0, flow=TO_POD)):
         _, after = out(rig, (4, frame))[0]
@@ -452,7 +452,7 @@ class Entry:
 
 @dataclass
 class Table:
-    """The deflected flow table of an aggregation switch, and its decisions. Times in ns."""
+    """The deflected flow table of an aggregation switch, and its decisions. Times are in ns."""
 
     entries: int
     timeout_ns: int | None
@@ -475,7 +475,7 @@ class Table:
         lane: int,
         position: int,
     ) -> tuple[int, int, int]:
-        """Port, tokens, lane of a packet that the program sends to `chosen`; port -1: it may not go there."""
+        """Return port, tokens and lane of a packet that the program sends to `chosen`; port -1: it may not go there."""
         port = normal
         key = (flow, qp, tokens if self.with_tokens else 0)
         matches = tokens > 0 and (lane < self.lanes - 1 or not self.with_tokens)
@@ -505,7 +505,7 @@ class Table:
         return port, tokens, lane
 
     def _place(self, now: int) -> int | None:
-        """Return the first place that is free, else the first that is silent."""
+        """Return the first free place, or else the first expired one."""
         free = [place for place in range(self.entries) if place not in self.held]
         silent = [
             place
@@ -577,7 +577,7 @@ def test_a_lane_that_no_dscp_says_is_refused() -> None:
 
 @pytest.mark.parametrize(("timeout_ns", "ticks"), [(50_000, 50), (1, 1), (0, 2**48 - 1), (10**18, 2**48 - 1)])
 def test_ticks_of_the_clock_count_the_timeout(timeout_ns: int, ticks: int) -> None:
-    """They have 48 bits: what does not fit is never."""
+    """They have 48 bits; a longer time-out means never."""
     coarse = replace(AGG, tick_ns=Fraction(1_000))
     parameters = programs.parameters("dart", {"entry_timeout_ns": timeout_ns})
     entries = parameters.entries(coarse)

@@ -1,4 +1,4 @@
-"""RED/ECN marking: thresholds, probability, who may be marked."""
+"""RED/ECN marking: thresholds, probability, and the packets that may be marked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def burst(count: int, ecn: int = ECT0) -> list[tuple[int, bytes]]:
 
 
 def step(packets: int) -> dict[str, object]:
-    """Parameters that mark what leaves more than so many packets behind."""
+    """Return parameters that mark packets that leave more than this number of packets behind."""
     size = packets * PACKET_BYTES
     return {"kmin_bytes": size, "kmax_bytes": size, "reference_rate_bps": None}
 
@@ -74,7 +74,7 @@ def test_a_mark_made_before_is_not_counted_again() -> None:
 def test_probability_grows_from_nothing_at_kmin_to_pmax_at_kmax(
     depth: int, expected: float, architecture: str | None
 ) -> None:
-    """A standing queue: each packet leaves `depth` behind. Kmin 50, Kmax 150 packets, Pmax 0.4.
+    """With a standing queue each packet leaves `depth` behind. Kmin is 50 packets, Kmax 150, and Pmax 0.4.
 
     For TNA it grows in 32 steps, each of which has the probability of its middle.
     """
@@ -109,7 +109,7 @@ def test_a_depth_without_a_probability_is_not_marked() -> None:
 
 
 def test_without_thresholds_nothing_is_marked() -> None:
-    """Check the program as compiled: the table is empty and its default action does nothing."""
+    """Check the program as compiled: the table is empty and its default action has no effect."""
     rig = QueueRig("ecn", step(0))
     rig.switch.table_set_default("SwitchEgress.stage.ecn_threshold", None)
     rig.inject(burst(50))

@@ -1,4 +1,4 @@
-"""ExpressPass's limit on credits, and the load balancer that sends both directions over one path."""
+"""ExpressPass's limit on credits, and the load balancer that gives both directions one path."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def psns(frames: list[bytes]) -> list[int]:
 
 @pytest.mark.parametrize("left_ns", [None, int(CREDIT_NS) // 2, int(2 * CREDIT_NS), 1])
 def test_a_link_lets_credits_through_as_it_can_carry_data(make_rig: MakeRig, left_ns: int | None) -> None:
-    """Twelve at once: a burst of eight passes. Later one passes for each time of a credit and its packet.
+    """Of twelve credits at once a burst of eight passes. Later one passes in each time of a credit and its packet.
 
-    Also when the clock, which has 48 bits, begins anew `left_ns` after the burst.
+    This also holds if the clock, which has 48 bits, wraps `left_ns` after the burst.
     """
     rig = make_rig("expresspass")
     if not rig.sets_clock:
@@ -51,7 +51,7 @@ def test_a_link_lets_credits_through_as_it_can_carry_data(make_rig: MakeRig, lef
 
 @pytest.mark.parametrize(("more_bytes", "overhead_bytes"), [(0, 0), (8, 0), (8, 24), (0, -58), (8, -58)])
 def test_a_credit_takes_the_link_by_its_size(make_rig: MakeRig, more_bytes: int, overhead_bytes: int) -> None:
-    """Check the link's charge for a frame, too: a flit of 16 bytes at least."""
+    """Check the link's charge for a frame, too, which is at least a flit of 16 bytes."""
     view = replace(VIEW, frame_overhead_bytes=overhead_bytes)
     rig = make_rig("expresspass", {"burst_credits": 1}, view=view)
     if not rig.sets_clock:
@@ -68,7 +68,7 @@ def test_a_credit_takes_the_link_by_its_size(make_rig: MakeRig, more_bytes: int,
 @pytest.mark.parametrize("overhead_bytes", [0, 24, -58])
 @pytest.mark.parametrize("chip", [TnaRig, T2naRig])
 def test_a_chip_meters_the_bytes_of_a_credit_and_its_fcs(chip: type[BuiltinRig], overhead_bytes: int) -> None:
-    """The burst is eight credits of 70 bytes, so seven of 74 pass, and the next one when 32 more bytes may pass."""
+    """The burst is eight credits of 70 bytes, so seven of 74 pass, and the next one after 32 more bytes."""
     view = replace(chip.device_view(VIEW), frame_overhead_bytes=overhead_bytes)
     rig = chip("expresspass", programs.parameters("expresspass", {}).entries(view))
     sizes = [max(CREDIT_BYTES + more + overhead_bytes, 16) for more in range(9)]

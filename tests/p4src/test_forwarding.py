@@ -1,4 +1,4 @@
-"""Forwarding, which all programs share: routes, TTL, checksum, drops, ECMP."""
+"""Forwarding, which all programs share: routes, TTL, checksum, drops and ECMP."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_flow_keeps_its_path_and_flows_spread(make_rig: MakeRig) -> None:
 
 
 def test_ports_are_equally_likely_whatever_the_tuple_differs_in(make_rig: MakeRig) -> None:
-    """Sources and destinations differ, the entropy is one: hosts of a rack that all talk to one pod."""
+    """Sources and destinations differ with one entropy: all hosts of a rack send to one pod."""
     flows = [Flow(f"10.0.0.{s}", f"10.1.{r}.{d}", 49152) for s in (2, 3) for r in range(16) for d in range(2, 10)]
     received = make_rig("ecn").run([Sent(1, flow.data(psn=i)) for i, flow in enumerate(flows)])
     load = [len(received[port]) for port in (5, 6, 7, 8)]
@@ -112,7 +112,7 @@ def test_ports_are_equally_likely_whatever_the_tuple_differs_in(make_rig: MakeRi
 
 
 def test_switches_one_behind_the_other_split_their_flows_independently(make_rig: MakeRig) -> None:
-    """A second switch gets what the first one sends through one port, and still uses all of its own."""
+    """A second switch gets the packets of one port of the first, and still uses all of its own ports."""
     flows = [to("10.1.2.3", entropy) for entropy in range(49152, 49152 + 1024)]
     first = make_rig("ecn").run([Sent(1, flow.data(psn=i)) for i, flow in enumerate(flows)])
     other: SwitchView = replace(VIEW, device_id=6)
@@ -135,7 +135,7 @@ def test_another_seed_is_another_choice_of_paths(make_rig: MakeRig) -> None:
 
 
 def test_priority_is_that_of_the_dscp(make_rig: MakeRig) -> None:
-    """Visible as the queue that `trim` counts a packet in: those of priorities 3 and 6 have no room here."""
+    """The queue in which `trim` counts a packet shows it: those of priorities 3 and 6 have no room here."""
     rig = make_rig("trim", {"queue_bytes": 50, "header_queue_bytes": 50, "trimming": False})
     received = rig.run([Sent(1, FLOW.data(psn=dscp, dscp=dscp)) for dscp in range(64)])
     # BMv2 serves its queues by priority, so the order is its own.

@@ -1,4 +1,4 @@
-"""Telemetry: what a hop appends, where, and to which packets."""
+"""Telemetry: the record that a hop appends, its place, and the packets that get one."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_every_data_opcode_and_no_acknowledgement(make_rig: MakeRig) -> None:
 
 
 def test_bytes_before_the_packet_are_counted_for_each_port(make_rig: MakeRig) -> None:
-    """Every packet counts, with the length it leaves with; an overhead a frame is charged on top."""
+    """Every packet counts with the length with which it leaves, plus an overhead for each frame."""
     view = replace(VIEW, frame_overhead_bytes=24)
     there, back = FLOW, Flow("10.0.0.3", "10.0.0.2")
     sent = [
@@ -127,7 +127,7 @@ def test_headers_that_links_do_not_charge_are_not_counted() -> None:
 
 
 def test_the_time_is_that_of_the_model(make_rig: MakeRig) -> None:
-    """Ticks of the clock times what a tick is worth, 24 bits of it."""
+    """The time is the clock's ticks times the length of a tick, in 24 bits."""
     cases = [(Fraction(1), 1_234, 1_234), (Fraction(1), (1 << 24) + 5, 5), (Fraction(5, 2), 1_000, 2_500)]
     for tick_ns, now, expected in cases:
         rig = make_rig("int", view=replace(VIEW, tick_ns=tick_ns))
@@ -147,7 +147,7 @@ def test_truncated_shims_and_records_are_malformed(make_rig: MakeRig) -> None:
 
 
 def test_queue_and_time_are_those_of_the_departure() -> None:
-    """A burst: packet i leaves when those before it have, and leaves the rest behind. A byte takes a nanosecond."""
+    """In a burst packet i leaves after those before it, and leaves the rest in the queue. A byte takes a nanosecond."""
     view: SwitchView = replace(QUEUE_VIEW, port_rates_bps=dict.fromkeys(range(1, 9), 10_000_000_000))
     rig = QueueRig("int", {}, view)
     size, count = 792, 10  # 800 with the record: ten cells
@@ -182,7 +182,7 @@ def test_a_rate_without_a_code_is_named() -> None:
 
 @pytest.mark.parametrize(("arch", "most"), [("v1model", 15), ("tna", 8), ("t2na", 8)])
 def test_the_number_of_hops_has_a_limit(arch: str, most: int) -> None:
-    """A shim counts to 15; a chip parses seven records at most."""
+    """A shim counts up to 15 hops; a chip parses at most seven records."""
     source = programs.program("int").source
     compile_program(source, (), {"INT_MAX_HOPS": str(most)}, arch)
     with pytest.raises(UserError, match="INT_MAX_HOPS: expected at most 8 for TNA and T2NA, and 15 for v1model"):
@@ -197,7 +197,7 @@ def test_the_overhead_of_a_frame_has_the_width_of_the_sum() -> None:
 
 
 def test_dissection_agrees_with_the_layout() -> None:
-    """The tests' own reader, against bytes written by hand."""
+    """Compare the tests' own reader with bytes written by hand."""
     frame = bytearray(FLOW.telemetry(records=0))
     shim = bytes.fromhex("15a5" + "a" + "123456" + "abcde" + "0102")
     packet = dissect(bytes(frame[:SHIM]) + shim)
@@ -212,7 +212,7 @@ def test_dissection_agrees_with_the_layout() -> None:
 
 
 def test_a_path_has_the_id_of_its_links(make_rig: MakeRig) -> None:
-    """Parallel links, too: where packets of a reaction point take several, it tells by the id what it may compare."""
+    """Check parallel links, too: a reaction point with several paths compares only records with the same id."""
     network = topologies.build("leaf-spine", {"spines": 1, "links_per_spine": 4, "hosts_per_leaf": 2})
     links = path_ids(network).links["leaf0"]
     assert sorted(links) == [3, 4, 5, 6]

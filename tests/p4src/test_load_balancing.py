@@ -1,4 +1,4 @@
-"""Load balancers: whatever the program, one file each; ECMP's paths are tested with forwarding."""
+"""Load balancers, one file each, with every program; ECMP's paths are tested with forwarding."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def built_in(program: str, load_balancer: str) -> BuiltinRig:
 
 @pytest.mark.parametrize("program", programs.names())
 def test_round_robin_takes_the_ports_of_a_group_in_turn(make_rig: MakeRig, program: str) -> None:
-    """One flow over four ports; the other group (ports 3 and 4) counts for itself."""
+    """One flow uses four ports; the other group (ports 3 and 4) has its own turn."""
     rig = make_rig(program, load_balancer="round_robin")
     other = Flow("10.0.0.2", "10.0.1.9")
     sent = [Sent(1, (other if i % 3 == 2 else FAR).data(psn=i)) for i in range(12)]
@@ -53,7 +53,7 @@ def test_round_robin_takes_the_ports_of_a_group_in_turn(make_rig: MakeRig, progr
 
 @pytest.mark.parametrize("program", programs.names())
 def test_drill_takes_the_shortest_queue_once_it_has_seen_it(program: str) -> None:
-    """All queues but that of port 7 hold something; what was shortest the last time is among the choices."""
+    """All queues but that of port 7 are in use; the last choice is one of the candidates."""
     rig = built_in(program, "drill")
     chosen = []
     for i in range(64):
@@ -78,7 +78,7 @@ def test_drill_chooses_by_the_queue_of_the_packets_own_priority() -> None:
 
 @pytest.mark.parametrize(("program", "unlimited"), [*((name, False) for name in programs.names()), ("trim", True)])
 def test_what_drill_counts_is_what_the_queue_holds(program: str, unlimited: bool) -> None:
-    """Trim counts by itself what it has a limit for, and DRILL the rest."""
+    """Trim counts packets in queues with a limit, and DRILL those in the others."""
     view = replace(VIEW, port_rates_bps=dict.fromkeys(VIEW.port_rates_bps, 10**10))
     room = {"queue_bytes": 1_000_000} if program == "trim" else {}  # for all frames
     rig = QueueRig(program, room, view, load_balancer="drill")
@@ -95,7 +95,7 @@ def test_what_drill_counts_is_what_the_queue_holds(program: str, unlimited: bool
 
 
 def test_packets_spread_by_queue_finish_a_permutation_before_flows_that_collide() -> None:
-    """Through a whole fat-tree: ECMP puts two of the flows on one link, DRILL and round robin none."""
+    """In a fat-tree ECMP puts two of the flows on one link; DRILL and round robin do not."""
     ends = {}
     for name in ("ecmp", "round_robin", "drill"):
         settings = ["topology.k=4", "workload.size_bytes=60000", "cc=dctcp", f"switch.load_balancing={name}"]
@@ -107,7 +107,7 @@ def test_packets_spread_by_queue_finish_a_permutation_before_flows_that_collide(
 
 
 def test_a_file_anywhere(tmp_path: Path) -> None:
-    """Check that it needs no entries of its own and no list of names."""
+    """Check that it needs neither entries of its own nor a list of names."""
     file = tmp_path / "first_member.p4"
     file.write_text(FIRST_MEMBER)
     found = load_balancing.find("first_member.p4", tmp_path)
@@ -176,7 +176,7 @@ GROUP_OF_FAR = 2  # of ports, as the routes of VIEW have them
 def detours(
     ports: Sequence[int], count: int, *, is_first: bool = True, direct_exit: bool = False, detour_exit: bool = False
 ) -> list[Entry]:
-    """Return the entries of a switch with `count` detours, of which the first ones have these ports."""
+    """Return the entries of a switch with `count` detours, the first of which have these ports."""
     group = Exact(GROUP_OF_FAR)
     choice = {"detours_count": count, "detours_salt": 7, "is_exit": direct_exit}
     return [
@@ -203,7 +203,7 @@ def spread(rig: Rig, source: str, destination: str) -> Counter[int]:
 
 
 def test_valiant_takes_a_detour_from_its_own_group_alone(make_rig: MakeRig) -> None:
-    """The third detour leads nowhere here, and its flows are dropped; a share of them is binomial."""
+    """The third detour has no port here, so its flows are dropped; their number is binomial."""
     rig = make_rig("ecn", load_balancer="valiant", more=DETOURS)
     leaving = spread(rig, "10.0.0.2", "10.1.2.3")
     assert set(leaving) == {1, 2}
@@ -227,7 +227,7 @@ def test_valiant_chooses_a_path_for_what_is_not_udp_too(make_rig: MakeRig) -> No
 
 
 def ugal_port(entries: Sequence[Entry], held: Mapping[int, int], flow: Flow = FAR) -> int | None:
-    """Return the port of a flow's packet where queues hold some bytes; those of ports 5 to 8 are the direct ones."""
+    """Return the port of a flow's packet with these bytes in queues; ports 5 to 8 are the direct ones."""
     rig = BuiltinRig("ecn", [*programs.parameters("ecn", {}).entries(VIEW), *entries], "ugal")
     for port, held_bytes in held.items():
         rig.switch.register_write("queue_bytes", queue_of(port), held_bytes.to_bytes(4, "big"))

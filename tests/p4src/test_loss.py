@@ -1,4 +1,4 @@
-"""`switch.loss`, in every program: of what comes in, and of each copy that leaves."""
+"""`switch.loss` in every program: losses of arriving packets, and of each leaving copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multicast: copies along each group's tree, whatever the program; what no tree carries is dropped and counted."""
+"""Multicast in every program: copies along each group's tree; packets without a tree are dropped and counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs are P4-16 as p4c understands it, and the control plane sees the same whoever compiled them."""
+"""The programs are P4-16 as p4c accepts it, and both compilers give the control plane the same."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_p4c_has_nothing_to_say(name: str, load_balancer: str | None, tmp_path: 
 @needs_p4c
 @pytest.mark.parametrize("name", programs.names())
 def test_the_control_plane_is_the_same(name: str) -> None:
-    """P4Info, ids included; the order of its parts says nothing."""
+    """Compare P4Info with its ids; the order of its parts has no meaning."""
     own, theirs = compiled(name, "builtin").p4info, compiled(name, "p4c").p4info
     for kind in ("tables", "actions", "action_profiles", "counters", "registers"):
         by_id = [{part.preamble.id: part for part in getattr(p4info, kind)} for p4info in (own, theirs)]
@@ -47,7 +47,7 @@ def test_the_control_plane_is_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("name", programs.names())
 def test_what_p4c_refuses_for_bmv2(name: str) -> None:
-    """Shifts by amounts of more than 8 bits; a table that is applied in two places, which are followed differently."""
+    """Check shifts by amounts of more than 8 bits, and a table applied in two places with different successors."""
     what = build_of(name, "ecmp")
     program = parse_and_check(what.source, what.include_dirs)
     facts = program.facts
@@ -69,7 +69,7 @@ def test_no_program_divides(name: str) -> None:
 
 
 def test_accurate_does_not_multiply_but_to_choose_a_path() -> None:
-    """Its header says so: the one product is that of the ECMP hash with a constant."""
+    """The header states this: the only product is that of the ECMP hash and a constant."""
     assert str(compiled("accurate", "builtin").json).count("'op': '*'") == str(compiled("ecn", "builtin").json).count(
         "'op': '*'"
     )

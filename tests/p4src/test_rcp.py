@@ -1,4 +1,4 @@
-"""RCP's rate of a link, against its equation worked out in floating point."""
+"""RCP's rate of a link, compared with its equation in floating point."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def told(frame: bytes) -> int:
 
 @dataclass
 class Model:
-    """R in kb/s, by the equation of rcp.p4's header. What came since `updated_ns`."""
+    """R in kb/s, by the equation in the header of rcp.p4, and the bytes that have arrived since `updated_ns`."""
 
     alpha: float
     beta: float
@@ -70,7 +70,7 @@ def needs_updates(rig: Rig) -> None:
 
 @pytest.mark.parametrize(("alpha", "beta"), [(0.1, 1.0), (0.4, 0.4)])
 def test_the_rate_follows_what_arrives(make_rig: MakeRig, alpha: float, beta: float) -> None:
-    """Nothing waits: twice the capacity for 30 RTTs, a half for 30, silence."""
+    """Queues are empty: twice the capacity arrives for 30 RTTs, half of it for 30, then no packet."""
     rig = make_rig("rcp", {"alpha": alpha, "beta": beta}, view=QUEUE_VIEW)
     needs_updates(rig)
     data = FLOW.data(wire_bytes=1058)
@@ -89,7 +89,7 @@ def test_the_rate_follows_what_arrives(make_rig: MakeRig, alpha: float, beta: fl
 
 @pytest.mark.parametrize("overhead_bytes", [24, -58])
 def test_what_arrives_counts_as_its_link_charges_it(make_rig: MakeRig, overhead_bytes: int) -> None:
-    """Frames of 100 bytes, a tenth more than the link carries of them. A flit of 16 bytes is charged at least."""
+    """Frames of 100 bytes arrive at 110% of the link's rate. A frame is charged at least a flit of 16 bytes."""
     view = replace(QUEUE_VIEW, frame_overhead_bytes=overhead_bytes)
     rig = make_rig("rcp", {"alpha": 0.4, "beta": 0.4}, view=view)
     needs_updates(rig)
@@ -110,7 +110,7 @@ def test_what_arrives_counts_as_its_link_charges_it(make_rig: MakeRig, overhead_
 
 
 def test_what_waits_lowers_the_rate() -> None:
-    """Ten packets at once; 3.5 packets' time later six of them wait."""
+    """Ten packets arrive at once; after 3.5 packet times six of them wait."""
     data = FLOW.data(wire_bytes=1058)
     now_ns = 7 * len(data) // 2
     rig = QueueRig("rcp", {})
@@ -137,7 +137,7 @@ def test_an_interval_is_at_least_a_tick() -> None:
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize(("alpha", "beta"), [(0.1, 1.0), (0.4, 0.4), (0.4, 0.0)])
 def test_a_chip_updates_the_rate_by_the_equation(chip: str, alpha: float, beta: float) -> None:
-    """Twice the capacity for 8 RTTs, a half for 30, silence. A product's factors have 7 significant bits."""
+    """Twice the capacity arrives for 8 RTTs, half of it for 30, then no packet. Factors have 7 significant bits."""
     rig = QueueRig("rcp", {"alpha": alpha, "beta": beta}, architecture=chip)
     data = FLOW.data(wire_bytes=1058)
     times = [i * len(data) // 2 for i in range(16 * RTT_NS // len(data))]
@@ -162,7 +162,7 @@ def test_a_chip_updates_the_rate_by_the_equation(chip: str, alpha: float, beta: 
 
 
 def test_a_long_queue_halves_the_rate_even_if_nothing_arrives() -> None:
-    """An update that finds a BDP / (2 alpha) beyond what the link carries in an interval halves the rate."""
+    """An update that finds BDP / (2 alpha) more than the link carries in an interval halves the rate."""
     view = TnaRig.device_view(VIEW)
     entries = programs.parameters("rcp", {"alpha": 4.0, "interval_base_rtts": 1.0}).entries(view)
     params = [params_of(entry) for entry in entries if isinstance(entry, TableEntry)]
@@ -185,7 +185,7 @@ def test_tables_of_a_chip_hold_the_entries_of_all_its_links(chip: str, base_rtt_
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_a_chip_tells_the_rate_that_it_holds(chip: str) -> None:
-    """A step of the register is a factor of 1000^(1/4096) in the rate, whose middle is told."""
+    """A step of the register is a factor of 1000^(1/4096) in the rate; packets get the middle of the step."""
     rig = QueueRig("rcp", {}, architecture=chip)
     values = [0, 1 << 19, 1 << 20, 123_456_789, 0x80000000, 0xFFFFFFFF]
 
@@ -212,7 +212,7 @@ def test_a_chip_counts_what_a_link_charges(chip: str, overhead_bytes: int, charg
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_only_the_packet_generator_updates_rates(chip: str) -> None:
-    """The third packet of a batch is that of port 3; packet 400 is that of none."""
+    """The third packet of a batch belongs to port 3; packet 400 belongs to no port."""
     rig = QueueRig("rcp", {}, architecture=chip)
 
     def update(number: int, port: int) -> int:
@@ -227,7 +227,7 @@ def test_only_the_packet_generator_updates_rates(chip: str) -> None:
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_an_update_is_not_lost(chip: str) -> None:
-    """A switch that loses all packets still takes the bytes that arrived."""
+    """A switch that loses all packets still processes the bytes that arrived."""
     rig = QueueRig("rcp", {}, architecture=chip, defines={LOSS: "1000000"})
     rig.inject([(0, FLOW.data())])
     rig.switch.register_write("arrived_of", OUT, (1 << 20).to_bytes(4, "big"))

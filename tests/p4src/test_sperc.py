@@ -1,4 +1,4 @@
-"""s-PERC's program: the thesis' example packet by packet, what is dropped, and the reference bit for bit."""
+"""s-PERC's program: the thesis' example packet by packet, dropped packets, and the reference bit for bit."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def view(gbps: Mapping[int, int]) -> SwitchView:
 
 
 def through(rig: Rig, port: int, frame: bytes, now: int) -> bytes:
-    """Return what leaves `port` when the frame arrives at port 1."""
+    """Return the packet that leaves `port` when the frame arrives at port 1."""
     received = rig.run([Sent(1, frame, now)])
     assert {p: len(frames) for p, frames in received.items()} == {port: 1}
     return received[port][0]
@@ -82,7 +82,7 @@ def test_a_control_packet_takes_158_bytes_of_a_link() -> None:
 
 
 class Example:
-    """f1 on L1, f2 on both, f3 to f5 on L2. A switch stands for both links: f2's packet goes through it twice."""
+    """f1 uses L1, f2 both links, and f3 to f5 L2. One switch stands for both links, so f2's packet crosses it twice."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
@@ -90,7 +90,7 @@ class Example:
         self.flows = {name: FlowState() for name in ("f1", "f2", "f3", "f4", "f5")}
 
     def link(self, name: str, port: int, place: int, **values: int) -> tuple[float, int, int]:
-        """Return b in Gb/s, state and ignore bit of the flow at this link; `place` is its record's."""
+        """Return b in Gb/s, state and ignore bit of the flow at this link; `place` is the index of its record."""
         self.now += 100
         flow = self.flows[name]
         flow.records = flow.records[place:] + flow.records[:place]
@@ -153,9 +153,9 @@ def test_the_example_when_max_e_falls(make_stepwise_rig: MakeStepwiseRig) -> Non
 
 @pytest.mark.parametrize("start", [0, (1 << 48) - ROUND // 10, (1 << 48) - ROUND // 2, (1 << 48) - 5 * ROUND // 2])
 def test_the_example_after_two_rounds(start: int) -> None:
-    """The whole of it: what is not counted while MaxE is 4.5 is counted two rounds later.
+    """Check the whole example: a rate that is ignored while MaxE is 4.5 counts two rounds later.
 
-    Also when the clock, which has 48 bits, begins anew meanwhile.
+    This also holds if the clock, which has 48 bits, wraps meanwhile.
     """
     rig = BuiltinRig("sperc", programs.parameters("sperc", {"headroom": 0.0}).entries(view({2: 9, 3: 12})))
     net = Example(rig)
@@ -227,7 +227,7 @@ def test_a_flow_that_was_not_there_takes_nothing_away_when_it_leaves(make_rig: M
 
 
 def test_control_packets_carry_the_largest_interval(make_rig: MakeRig) -> None:
-    """158 bytes and 20 between frames over 2% of a link: 712 ns a flow at 100 Gb/s."""
+    """158 bytes and 20 between frames at 2% of a link take 712 ns for each flow at 100 Gb/s."""
     rig = make_rig("sperc", view=replace(VIEW, frame_overhead_bytes=20))
     frames = rig.run([Sent(1, FlowState().frame(2, psn=i, interval=known)) for i, known in enumerate((0, 0, 5000))])[2]
     assert sorted(CONTROL.get("interval", frame, AFTER_BTH) for frame in frames) == [712, 1424, 5000]
@@ -235,7 +235,7 @@ def test_control_packets_carry_the_largest_interval(make_rig: MakeRig) -> None:
 
 @pytest.mark.parametrize("other", [1, 9])
 def test_rates_go_by_weights(make_stepwise_rig: MakeStepwiseRig, other: int) -> None:
-    """Two flows at a link: NumB is 1/n + 1/m, and the first, when it changes from n to m, is counted so."""
+    """Two flows share a link: NumB is 1/n + 1/m, and follows the first when it changes from n to m."""
     rig = make_stepwise_rig("sperc", {"headroom": 0.0, "round_rtts": 1e6})
     first = CONTROL.decode_records(through(rig, 2, FlowState(weight=4).frame(2, weight=4), 0), AFTER_BTH)[-1]
     assert first["b"] == pytest.approx(400 * GBPS, rel=2e-5)
@@ -276,7 +276,7 @@ STEPS = st.lists(
 
 @dataclass
 class Follower:
-    """A flow as its source knows it: its record of the link, and n."""
+    """State of a flow at its source: its record of the link, and n."""
 
     record: Record = field(default_factory=Record)
     weight: int = 1
@@ -284,7 +284,7 @@ class Follower:
 
 
 class Both:
-    """The program and its reference."""
+    """The program and its reference, side by side."""
 
     def __init__(self, capacity_gbps: int, digits: int = 20) -> None:
         self.rig = kept_rig(capacity_gbps, digits)
@@ -312,7 +312,7 @@ class Both:
 
 
 def test_what_the_benchmark_measures_are_control_packets() -> None:
-    """Check frames that are built from bytes, as p4switch does not know host_agents."""
+    """Check frames that are built from bytes, because p4switch does not import host_agents."""
     for flow, frame in enumerate(pipeline_cost.control_packets()):
         own = CONTROL.decode(frame, AFTER_BTH)
         assert own["old_weight"] == own["new_weight"] == 1 + flow % 3
@@ -364,13 +364,13 @@ FOUR_PACKETS = replace(view({2: 8}), base_rtt_ns=4 * VIEW.packet_bytes)
 
 
 class Network:
-    """A link of figures 5.1 to 5.4. Flows start at a step of the hosts' clocks."""
+    """A link of figures 5.1 to 5.4. Flows start at a tick of the hosts' clocks."""
 
     def __init__(self, make_stepwise_rig: MakeStepwiseRig, **parameters: int) -> None:
         self.rig = make_stepwise_rig("sperc", {**WINDOWS, **parameters}, view=FOUR_PACKETS)
 
     def starts(self, step: int, weight: int = 1, new_weight: int = 1, let_through: int = 0xFFFFFF) -> int:
-        """Send the first control packet of a flow that starts then, and return its let_through."""
+        """Send the first control packet of a flow that starts at that tick, and return its let_through."""
         frame = FlowState(weight=new_weight).frame(
             2, weight=new_weight, epoch=step // 13 & 0xFFFF, speculative_weight=weight, let_through=let_through
         )
@@ -388,7 +388,7 @@ class Network:
 
 
 def test_figure_5_1(make_stepwise_rig: MakeStepwiseRig) -> None:
-    """Flow 1 starts at 11, flow 2 at 15: entries 4 and 2."""
+    """Flow 1 starts at 11 and flow 2 at 15; the entries are 4 and 2."""
     network = Network(make_stepwise_rig)
     assert network.starts(11) == 4
     assert network.passed(11, (0, 1)) == [0, 1]
@@ -400,7 +400,7 @@ def test_figure_5_1(make_stepwise_rig: MakeStepwiseRig) -> None:
 
 @pytest.fixture
 def with_entry_2(make_stepwise_rig: MakeStepwiseRig) -> Network:
-    """Return the state of figures 5.2 to 5.4: another flow's half makes entry 2 in step 15."""
+    """Return the state of figures 5.2 to 5.4: the half of another flow makes entry 2 in step 15."""
     network = Network(make_stepwise_rig)
     network.starts(11)
     network.starts(15)
@@ -422,14 +422,14 @@ def test_figure_5_3_shared_sequence_numbers(with_entry_2: Network) -> None:
 
 @pytest.mark.parametrize(("weight", "expected"), [(2, [0]), (1, [0, 1])])
 def test_figure_5_4_the_weight_at_the_epochs_start(with_entry_2: Network, weight: int, expected: list[int]) -> None:
-    """Shared numbers and flow 2's new weight 2 would punish twice."""
+    """With shared numbers, flow 2's new weight 2 would reduce its packets twice."""
     sent = [(0, 1), (1, weight), (2, 1), (3, weight)]
     assert [s for s, w in sent if with_entry_2.passes(15, s, w)] == expected
     assert with_entry_2.starts(15, weight, new_weight=2) == len(expected)
 
 
 def test_later_control_packets_leave_an_entry_as_it_is(make_stepwise_rig: MakeStepwiseRig) -> None:
-    """16 that start together pass a full window each: 1RC's limit."""
+    """When 16 flows start together, each passes a full window: a limit of 1RC."""
     network = Network(make_stepwise_rig)
     assert [network.starts(11) for _ in range(16)] == [4] * 16
     assert [network.passed(11) for _ in range(16)] == [[0, 1, 2, 3]] * 16
@@ -472,7 +472,7 @@ def test_an_entry_from_before_an_idle_time_is_not_a_newer_one(make_stepwise_rig:
 
 
 def test_what_an_idle_time_of_all_epoch_numbers_leaves(make_stepwise_rig: MakeStepwiseRig) -> None:
-    """Documented limits: the old entry is taken for one of a newer epoch, and at last for the epoch's own."""
+    """Documented limit: the old entry counts as one of a newer epoch, and at last as the epoch's own."""
     network = Network(make_stepwise_rig)
     assert network.starts(13 * 32) == 4
     assert network.starts(13 * 0x10010) == 0  # 32 is newer than 16
@@ -480,7 +480,7 @@ def test_what_an_idle_time_of_all_epoch_numbers_leaves(make_stepwise_rig: MakeSt
 
 
 def test_more_flows_than_num_b_can_count_fail_an_assertion() -> None:
-    """4,095 of weight 1: the next one would be offered what is wrong for good."""
+    """With 4,095 flows of weight 1 the next one would get a wrong rate permanently."""
     rig = BuiltinRig("sperc", programs.parameters("sperc", {}).entries(VIEW))
     for left_until_then, failed in (((1 << 20) + 1, 0), (1 << 20, 1), (0, 1)):
         rig.switch.register_write("num_b_of", 2, (0xFFFF_FFFF - left_until_then).to_bytes(4, "big"))
@@ -499,7 +499,7 @@ def test_a_speculative_packet_of_weight_0_or_cut_off_is_malformed(make_rig: Make
 
 
 def test_a_window_is_of_packets_as_the_link_has_them(make_rig: MakeRig) -> None:
-    """10,580 ns of 8 Gb/s are ten packets of 1,058 bytes, and nine with 20 bytes between frames."""
+    """10,580 ns of 8 Gb/s are ten packets of 1,058 bytes, or nine with 20 bytes between frames."""
     there = replace(FOUR_PACKETS, base_rtt_ns=10_580)
     for overhead_bytes, packets in ((0, 10), (20, 9)):
         rig = make_rig("sperc", WINDOWS, view=replace(there, frame_overhead_bytes=overhead_bytes))
@@ -514,7 +514,7 @@ def test_a_round_shorter_than_a_tick_is_a_mistake() -> None:
 
 @dataclass
 class Window:
-    """The model of a slot of the window table."""
+    """Model of a slot of the window table."""
 
     epoch: int
     packets: int
@@ -535,7 +535,7 @@ EVENTS = st.lists(
 def test_what_passes_is_what_the_window_table_has_for_the_epoch(
     entries: int, events: list[tuple[str, int, int]]
 ) -> None:
-    """A host numbers its speculative packets of an epoch; at most max(1, entry / weight) of them pass.
+    """A host numbers its speculative packets of an epoch, of which at most max(1, entry / weight) pass.
 
     The first control packet of an epoch makes the entry, unless a newer epoch has the slot.
     """

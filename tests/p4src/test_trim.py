@@ -1,4 +1,4 @@
-"""Trimming: when, what is left, what is counted, and that the program's count of its queues is exact."""
+"""Trimming: its conditions, the trimmed packets, its counters, and the exact count of queues."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DATA_OPCODES = range(0x11)
 
 
 def parameters(data: int = 10, headers: int = 10, **others: object) -> dict[str, object]:
-    """Room for so many packets and so many trimmed packets, all of it; no ECN marks."""
+    """Return limits of this number of packets and of trimmed packets, without a random spread and ECN marks."""
     return {
         "queue_bytes": data * SIZE,
         "header_queue_bytes": headers * TRIM_SIZE,
@@ -200,7 +200,7 @@ def test_trim_size_dscp_and_priority_are_the_control_planes(make_rig: MakeRig) -
 
 @BOTH
 def test_the_next_switch_knows_a_trimmed_packet_by_its_dscp(architecture: str | None) -> None:
-    """Check that the next switch's queue of trimmed packets counts it, uncut."""
+    """Check that it enters the next switch's queue of trimmed packets at full length."""
     first = QueueRig("trim", {**parameters(), "queue_bytes": 50}, architecture=architecture)
     first.inject(burst(3))
     second = queue_rig(parameters(headers=1), architecture)
@@ -220,9 +220,9 @@ def test_without_trimming_a_full_queue_drops(make_rig: MakeRig) -> None:
 
 @BOTH
 def test_the_queue_holds_exactly_what_it_may(architecture: str | None) -> None:
-    """A burst of 30: one leaves at once, ten wait, of the rest ten fit among the trimmed and nine are dropped.
+    """Of a burst of 30 one leaves at once and ten wait; ten of the rest fit as trimmed packets, and nine are dropped.
 
-    Trimmed packets overtake: they leave right after the packet that was on the wire.
+    Trimmed packets overtake the others: they leave right after the packet that was on the wire.
     """
     rig = queue_rig(parameters(), architecture)
     rig.inject(burst(30))
@@ -239,7 +239,7 @@ def test_the_queue_holds_exactly_what_it_may(architecture: str | None) -> None:
 
 
 def known_depths(rig: QueueRig, architecture: str | None) -> list[int]:
-    """Return what the program knows of its queues of data and of trimmed packets, in bytes."""
+    """Return the program's counts of its queues of data and of trimmed packets, in bytes."""
     if architecture is None:
         return [rig.register("queue_bytes", queue) for queue in (DATA_QUEUE, HEADER_QUEUE)]
     numbers = [OUT * 16 + priority for priority in (3, 6)]
@@ -264,7 +264,7 @@ def test_marks_follow_the_queue_and_trimmed_packets_get_none(architecture: str |
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_the_count_is_the_queue_at_any_time(architecture: str | None, data: st.DataObject) -> None:
-    """Random arrivals of random sizes: the registers hold what the traffic manager does, and it never drops.
+    """With random arrivals and sizes the registers equal the traffic manager's counts, and it never drops.
 
     In T2NA the packet that fills a queue may exceed its limit.
     """
@@ -299,9 +299,10 @@ def test_the_count_is_the_queue_at_any_time(architecture: str | None, data: st.D
 @BOTH
 @pytest.mark.parametrize("flows", [2, 5])
 def test_flows_in_step_are_trimmed_alike(flows: int, architecture: str | None) -> None:
-    """Each flow sends a packet in the time of one, always in the same order: without a lot the first gets all.
+    """Each flow sends one packet in a packet time, in a fixed order; without random spread the first gets all room.
 
-    So many draws may deviate by more than the 10% that are allowed, but these are the same in each run.
+    This number of draws may deviate by more than the allowed 10%, but the draws are the same in
+    each run.
     """
     rig = queue_rig(parameters(data=100, headers=1000, trim_from_fraction=0.5), architecture)
     step_ns = SIZE + flows * TRIM_SIZE
@@ -316,7 +317,7 @@ def test_flows_in_step_are_trimmed_alike(flows: int, architecture: str | None) -
 
 @BOTH
 def test_the_lot_begins_at_its_part_of_the_queue_and_a_full_one_takes_nothing(architecture: str | None) -> None:
-    """T2NA's part is a power of two, 32,767 of 50,000 bytes."""
+    """T2NA's random part is a power of two: 32,767 of 50,000 bytes."""
     rig = queue_rig(parameters(data=100, headers=1000, trim_from_fraction=0.5), architecture)
     rig.inject(burst(400))
     cut = trimmed([frame for _, frame in rig.run()])
@@ -326,7 +327,7 @@ def test_the_lot_begins_at_its_part_of_the_queue_and_a_full_one_takes_nothing(ar
 
 
 def test_packets_lost_by_the_traffic_manager_are_forgotten_when_the_queue_is_empty() -> None:
-    """Its limit is below the program's here, which it must not be."""
+    """Its limit is below the program's here, which is not allowed in a run."""
     rig = QueueRig("trim", parameters(data=20), queue_bytes=5 * SIZE)
     rig.inject(burst(15))
     rig.run()
@@ -335,7 +336,7 @@ def test_packets_lost_by_the_traffic_manager_are_forgotten_when_the_queue_is_emp
 
 
 def test_a_link_that_was_down_does_not_leave_its_queues_full_for_ever() -> None:
-    """Everything counted is lost with the link. When the drain time is over a packet passes whole again."""
+    """All counted packets are lost with the link. After the drain time a packet passes whole again."""
     rig = QueueRig("trim", parameters(stale_drain_times=10))
     drain_ns = 10 * (10 * SIZE + 10 * TRIM_SIZE) * 8 * 10**9 // RATE_BPS
     rig.inject(burst(30))
@@ -374,7 +375,7 @@ def by_traffic_manager(data: int = 10, headers: int = 10, **others: object) -> d
 
 
 def test_what_the_traffic_manager_trims_is_cut_and_marked() -> None:
-    """Check that one packet of a burst of 15 leaves at once, ten wait, and four are trimmed."""
+    """Check that of a burst of 15 one packet leaves at once, ten wait, and four are trimmed."""
     rig = QueueRig("trim", by_traffic_manager())
     frames = burst(15)
     rig.inject(frames)
@@ -396,7 +397,7 @@ def test_what_the_traffic_manager_trims_is_cut_and_marked() -> None:
 
 
 def test_the_traffic_manager_trims_data_only() -> None:
-    """A control packet among the data that has been cut is dropped; data as short as a trimmed packet stays whole."""
+    """A cut control packet is dropped; data as short as a trimmed packet stays whole."""
     rig = QueueRig("trim", by_traffic_manager(data=1))
     control = FLOW.data(psn=2, opcode=0xE0, wire_bytes=SIZE)
     short = FLOW.data(psn=3, wire_bytes=TRIM_SIZE)
@@ -445,10 +446,10 @@ def test_what_the_traffic_manager_trims_on_a_port_to_a_host_may_be_told_apart() 
 
 @pytest.mark.parametrize("flows", [2, 5])
 def test_the_coin_trims_flows_in_step_alike(flows: int) -> None:
-    """Check that one of `flows` packets a step finds room, and that coins decide which other takes the last place.
+    """Check that one of `flows` packets of a step finds room, and that coins decide which one takes the last place.
 
-    The packet that wins the last coin of a step is that of the last flow in half of the steps, the one before in a
-    quarter, and so on: no flow is left without.
+    The winner of a step's last coin is the packet of the last flow in half of the steps, that of
+    the flow before it in a quarter, and so on, so that each flow gets room.
     """
     rig = QueueRig("trim", by_traffic_manager(data=100, headers=1000))
     step_ns = SIZE + flows * TRIM_SIZE

@@ -1,4 +1,4 @@
-"""The table of what packets reached, on a terminal."""
+"""The table of the code that packets reached, on a terminal."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def few() -> Iterator[None]:
 
 
 def use_up(stack: ExitStack, folder: Path) -> None:
-    """Fill a folder; raises OSError, with as many files open as there may be."""
+    """Open files in a folder up to the limit; raises OSError."""
     (folder / "run").mkdir()
     while True:
         stack.callback(os.close, os.open(os.devnull, os.O_RDONLY))

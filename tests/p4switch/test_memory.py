@@ -1,4 +1,4 @@
-"""A process of limited address space has memory for its end."""
+"""A process with limited address space has memory for its end."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def output(program: str, argument: str, environment: Mapping[str, str] | None = 
 
 @pytest.mark.parametrize("depth", [10, 100, 900])
 def test_every_block_ends_and_the_error_arrives(depth: int) -> None:
-    """Without the reserve, Python 3.11 and 3.12 raise SystemError for want of a frame, and 3.13 crashes."""
+    """Without the reserve, Python 3.11 and 3.12 raise SystemError for lack of a frame, and 3.13 crashes."""
     memory.library()
     assert output(NESTED, str(depth)) == f"{depth + 1} {depth + 1}"
 

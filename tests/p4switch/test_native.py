@@ -1,4 +1,4 @@
-"""Building C, and the cache it goes to."""
+"""Compilation of C, and its cache."""
 
 import ctypes
 import multiprocessing

@@ -1,4 +1,4 @@
-"""Files for output: regular ones whole or not at all, all others written through."""
+"""Output files: regular files are complete or unchanged, and others are written directly."""
 
 from __future__ import annotations
 

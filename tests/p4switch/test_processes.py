@@ -22,7 +22,7 @@ COMPILER = "#!/bin/sh\nsleep 1000 &\necho $! > {0}.new; mv {0}.new {0}\nwait\n"
 
 @pytest.fixture
 def slow_compiler(tmp_path: Path) -> Path:
-    """Return a C compiler that never ends; `child` beside it will have the id of its child."""
+    """Return a C compiler that never ends; the file `child` beside it will have the id of its child."""
     path = tmp_path / "cc"
     path.write_text(COMPILER.format(tmp_path / "child"))
     path.chmod(0o755)
@@ -78,7 +78,7 @@ def test_nor_what_takes_too_long(slow_compiler: Path) -> None:
 
 
 def test_the_time_in_which_all_are_stopped_does_not_count() -> None:
-    """The command stops who waits for it, which goes on only after the limit."""
+    """The command stops the process that waits for it, which continues only after the limit."""
     code = (
         "from p4switch import processes; processes.run(['sh', '-c', "
         "'sleep 0.5; kill -STOP $PPID; sleep 4; kill -CONT $PPID; sleep 0.5'], timeout_s=3)"

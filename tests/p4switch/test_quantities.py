@@ -1,4 +1,4 @@
-"""Quantities with units become the numbers that keys are in."""
+"""Quantities with units become numbers in the units of their keys."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_a_missing_permission_is_named(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_nothing_is_waited_for() -> None:
-    """Check a file like /proc/kmsg, which is called regular, and blocks."""
+    """Check a file like /proc/kmsg, which counts as regular, but blocks."""
     there, here = os.pipe2(os.O_NONBLOCK)
     with open(here, "wb"), io.BufferedReader(_Unwaiting(there)) as file:
         for read in (file.read1, lambda: file.read(5), lambda: shutil.copyfileobj(file, io.BytesIO())):

@@ -1,4 +1,4 @@
-"""Packet tests on BMv2 without BMv2: how packets are let through, and what its CLI answers."""
+"""Packet tests for BMv2 without BMv2: how packets are released, and the answers of its CLI."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class File:
 
 
 def handled(files: dict[int, File]) -> list[bytes]:
-    """Return packets in simple_switch's order: the earliest of all files' next ones."""
+    """Return packets in simple_switch's order: the earliest among the next packets of all files."""
     waiting = {port: list(file.packets) for port, file in files.items()}
     done: list[bytes] = []
     while all(waiting[port] or files[port].ended for port in files) and any(waiting.values()):

@@ -98,7 +98,7 @@ def test_clock_queue_and_members_on_the_built_in_switch(program: Path, tmp_path:
 
 
 def test_the_program_for_bmv2_finds_the_same_without_being_told_by_its_switch(compiled: Compiled) -> None:
-    """The actions that are put before those of the program are run by the built-in switch, at its own clock."""
+    """The actions that precede the program's are run by the built-in switch, with its own clock."""
     commands = parse(TEST)
     instance = load().Switch(str(build(read(_prepared(compiled.json, commands)))), tick_ns=1000)
 

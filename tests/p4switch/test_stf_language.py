@@ -1,4 +1,4 @@
-"""The language of packet tests, and what each command does, on a small program and a switch that records calls."""
+"""The language of packet tests, and the effect of each command on a small program and a recording switch."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def _completed() -> None:
-    """Add what BMv2 JSON has to have, and these tests do not look at."""
+    """Add the parts of BMv2 JSON that are required but not used in these tests."""
     missing: dict[str, dict[str, Any]] = {
         "headers": {"metadata": False},
         "actions": {"primitives": []},
@@ -120,7 +120,7 @@ _completed()
 
 
 class Recorder:
-    """Stands for a switch: notes the calls, and sends back what it is told to."""
+    """Stand-in for a switch that records the calls and returns given packets."""
 
     def __init__(self, outputs: list[tuple[int, bytes]] | None = None) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -359,7 +359,7 @@ def test_counters_registers_and_meters() -> None:
 
 
 def test_members_of_value_sets() -> None:
-    """Fields stand one behind the other in the number, as for simple_switch."""
+    """The fields are concatenated in the number, as for simple_switch."""
     whole = (0x12 << 52) | (0x3 << 48) | (0x45678 << 28) | (0x9ABCD << 8) | 0xEF
     calls = run(f"pvs_add pairs {whole:#x}\npvs_add P.unused 0x10 &&& 0xF0\npvs_add pairs 1&&&1\npvs_clear pairs")
     ones = [b"\xff", b"\x0f", b"\x0f\xff\xff", b"\x0f\xff\xff", b"\xff"]
@@ -389,7 +389,7 @@ def test_many_tests_in_parallel(tmp_path: Path) -> None:
 
 
 def test_a_test_does_not_end_what_is_garbage_of_who_runs_it(tmp_path: Path) -> None:
-    """A gRPC server's end, for one, waits for threads that only the parent has."""
+    """The end of a gRPC server, for example, waits for threads that only the parent has."""
     own = os.getpid()
 
     class Garbage:

@@ -1,4 +1,4 @@
-"""The packet tests in `stf/`: what the language means, on the built-in switch and on BMv2 where it is installed."""
+"""The packet tests in `stf/` of the language's semantics, on the built-in switch and, if it is installed, on BMv2."""
 
 from __future__ import annotations
 

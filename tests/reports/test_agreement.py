@@ -1,4 +1,4 @@
-"""Agreement of real-frame runs with the virtual world over seeds, with an interval."""
+"""Agreement of runs on real frames with the virtual world, over seeds and with an interval."""
 
 from __future__ import annotations
 

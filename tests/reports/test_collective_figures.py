@@ -1,4 +1,4 @@
-"""Collectives in a report and in a sweep's page: figures of results that are made by hand."""
+"""Collectives in a report and on a sweep's page: figures of hand-made results."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def compared(*results: Result) -> Comparison:
 
 
 def shown(comparison: Comparison, series: str) -> list[float]:
-    """Return one series of the figure, from left to right."""
+    """Return the values of a series of the figure, from left to right."""
     drawn = figure_table(Collectives().plot(comparison))
     return [float(y) for y in drawn[drawn["series"] == series]["y"]]
 
@@ -104,7 +104,7 @@ def test_nothing_is_drawn_of_runs_in_which_nothing_was_answered() -> None:
 
 
 def test_the_papers_numbers_stand_beside_ours() -> None:
-    """M4's latency of reads, M2's bandwidth and its latency "under 3,100"."""
+    """Check M4's latency of reads, and M2's bandwidth and its latency "under 3,100"."""
     claimed = ("M2", "M4")
     comparison = compared(
         made("collective-none", "reads", (1.1,), 72_000, claimed=claimed),

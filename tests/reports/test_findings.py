@@ -1,4 +1,4 @@
-"""Sentences that say what runs found."""
+"""Sentences about the results of runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ US = 1000
 def result(
     p99_us: float | None, queue_bytes: int = 0, drops: int = 0, pauses: int = 0, left: int = 0, **summary: Any
 ) -> Result:
-    """Return a run as far as sentences read it: 19 flows of 1 KB, of which some are left."""
+    """Return the parts of a run that sentences use: 19 flows of 1 KB, some of them unfinished."""
     made = SimpleNamespace(
         flows=pd.DataFrame({"size_bytes": [1000] * 19}),
         claims=[],
@@ -69,7 +69,7 @@ def test_one_variant_is_told_alone() -> None:
 
 
 def test_intervals_that_overlap_are_no_difference() -> None:
-    """Student's t with one degree of freedom: 100 and 120 are 110 with an interval of +-127."""
+    """Student's t with one degree of freedom: 100 and 120 give 110 with an interval of +-127."""
     told = found(a=[result(100), result(120)], b=[result(130), result(140)])[0]
     assert told == (
         "The 99th-percentile flow completion time is 110 µs (95% interval 0 to 237) with a and 135 µs (95% interval "

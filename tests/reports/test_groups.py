@@ -14,7 +14,7 @@ from reports.quantities import AllDone
 
 
 def test_an_interval_is_students() -> None:
-    """Check 1, 2 and 3: t's tabled 97.5% quantile for two degrees of freedom, over sqrt(3)."""
+    """Check 1, 2 and 3: t's tabulated 97.5% quantile for two degrees of freedom, over sqrt(3)."""
     found = estimate([1.0, 2.0, 3.0])
     assert found.mean == 2
     assert found.half_width == pytest.approx(4.302653 / 3**0.5, rel=1e-6)

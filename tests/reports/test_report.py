@@ -1,4 +1,4 @@
-"""Contents and figures of a report, from results that are made by hand or by one small run."""
+"""Contents and figures of a report, from hand-made results or one small run."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def draw(figure: Drawing) -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    """Three protocols over a dumbbell whose middle is its bottleneck."""
+    """Return results of three protocols over a dumbbell with the bottleneck in the middle."""
     folder = tmp_path_factory.mktemp("dumbbell")
     runs = resolve.plan("dumbbell", scenario.check(DUMBBELL), Path())
     return [results.write(folder / run.label, results.files(run, VirtualWorld(run).run())) for run in runs]
@@ -128,7 +128,7 @@ def test_a_colour_means_one_variant_in_all_figures(comparison: Comparison) -> No
 
 
 def test_no_axes_are_empty(comparison: Comparison) -> None:
-    """Only HPCC has windows, which keep the colour that HPCC has elsewhere."""
+    """Only HPCC has windows, and they have HPCC's colour of other figures."""
     (axes,) = Windows().plot(comparison).axes
     assert axes.lines
     assert (axes.get_title(), axes.title.get_color()) == ("hpcc", colour(1))
@@ -145,7 +145,7 @@ def test_logarithmic_scales_are_named(comparison: Comparison) -> None:
 
 
 def test_every_rate_is_inside_its_frame(comparison: Comparison) -> None:
-    """A later panel's values are shown, too, and the lowest panel of each column has numbers."""
+    """The values of a later panel are also shown, and the lowest panel of each column has numbers."""
     figure = Throughput().plot(comparison)
     for axes in figure.axes:
         low, high = axes.get_ylim()
@@ -177,7 +177,7 @@ def test_limits_are_drawn_where_there_are_any(comparison: Comparison) -> None:
 
 
 def test_a_legend_hides_nothing(comparison: Comparison) -> None:
-    """Check that the legend stands outside the axes, however few the variants."""
+    """Check that the legend is outside the axes for any number of variants."""
     for kind in (StartAndFinish, WorstQueue, Fairness):
         figure = kind().plot(comparison)
         draw(figure)
@@ -189,7 +189,7 @@ def test_a_legend_hides_nothing(comparison: Comparison) -> None:
 
 
 def test_a_window_that_never_closes_is_no_window(comparison: Comparison) -> None:
-    """A protocol may begin with one, and go on with rates alone."""
+    """A protocol may start with one, and then use only rates."""
     rates = comparison.results[0].rates
     first = rates["time_ns"] == rates["time_ns"].min()
     result = Result(
@@ -362,7 +362,7 @@ def test_classes_by_size_stand_beside_the_papers_numbers(made: list[Result]) -> 
 
 
 def test_a_port_whose_queue_was_not_sampled_is_not_drawn(comparison: Comparison) -> None:
-    """The longest queues are between the switches, and only those to hosts were sampled."""
+    """The longest queues are between the switches, but only those to hosts were sampled."""
 
     def with_queues(queues: pd.DataFrame) -> Comparison:
         kept = [

@@ -55,7 +55,7 @@ def test_findings_begin_with_their_completion_times(tmp_path: Path) -> None:
 
 
 def test_tables_and_checks_say_them_by_group(tmp_path: Path) -> None:
-    """Unfinished flows are reported by group, and a limit that the scenario sets is no failure."""
+    """Unfinished flows are reported by group; a limit that the scenario sets is not a failure."""
     (result,) = made(tmp_path, limit_ns=30_000)
     finish = next(check for check in result.summary["checks"] if check["name"] == "flows finish")
     left = {"old": 5, "late": 2, "workload": 0}

@@ -1,4 +1,4 @@
-"""A small program, and another tool beside which one of tools/ sets p4cc: a script in its place."""
+"""A small program, and scripts that replace the other tool with which one of tools/ compares p4cc."""
 
 from __future__ import annotations
 

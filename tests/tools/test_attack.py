@@ -1,4 +1,4 @@
-"""A little of each kind of attack; `make attack` does the rest."""
+"""A short run of each kind of attack; `make attack` runs all of them."""
 
 from __future__ import annotations
 

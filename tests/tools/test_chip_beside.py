@@ -1,4 +1,4 @@
-"""A row of `chip_beside` has what a back end for chips and its assembler report, and what ours does differently."""
+"""A row of `chip_beside` has the reports of a chip's back end and its assembler, and how p4cc differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tool that runs published packet tests reads of PTF's output, and which programs it finds."""
+"""The tool that runs published packet tests: how it reads PTF's output, and the programs that it finds."""
 
 from __future__ import annotations
 

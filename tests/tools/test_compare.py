@@ -1,4 +1,4 @@
-"""The comparison of compilers and switches runs, and names what is refused."""
+"""The comparison of compilers and switches runs, and names refused programs."""
 
 from __future__ import annotations
 

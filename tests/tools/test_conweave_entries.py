@@ -1,4 +1,4 @@
-"""Entries of conweave-p4's programs, for leaves: nothing of the programs themselves is needed."""
+"""Entries of conweave-p4's programs for leaves, which can be made without the programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def network(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def entries(network: Topology, leaf: int, **parameters: object) -> tuple[list[Entry], str]:
-    """Return the entries of a leaf, and the text of the file among them, which exists while it is yielded."""
+    """Yield the entries of a leaf and the text of their file, which exists meanwhile."""
     view = switch_view(network, network.switch_by_name[f"leaf{leaf}"], Settings(), (6, 16))
     found, text = [], ""
     for entry in LeafConweave.model_validate(parameters).entries(view):

@@ -1,4 +1,4 @@
-"""The stages that a compiler for chips takes are read off its assembly, and set beside those of `p4cc fit`."""
+"""The number of stages is read from a chip compiler's assembly, and compared with `p4cc fit`."""
 
 from __future__ import annotations
 

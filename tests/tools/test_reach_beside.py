@@ -1,4 +1,4 @@
-"""Two tools' tests are counted in the same way, and what the other one says of itself is told."""
+"""Two tools' tests are counted in the same way, and the other tool's own figures are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of foreign networks, each one line when it is built."""
+"""Errors of outside networks, each of which gives one line when the network is built."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RATE_BPS, DELAY_NS = 10**9, 1000
 
 
 def pair() -> Builder:
-    """Two hosts, each with a switch of its own."""
+    """Return two hosts, each with its own switch."""
     builder = Builder("mine")
     for switch in ("s0", "s1"):
         builder.switch(switch, 0)

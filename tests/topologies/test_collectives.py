@@ -1,4 +1,4 @@
-"""Groups of collectives: their trees, and what no network can serve."""
+"""Groups of collectives: their trees, and groups that no network can serve."""
 
 from __future__ import annotations
 

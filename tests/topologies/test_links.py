@@ -1,4 +1,4 @@
-"""Links with properties of their own, in any topology."""
+"""Properties of single links in any topology."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_base_rtts_by_kinds_of_links_are_those_of_the_pairs(seed: int, gbps: lis
 
 
 def test_who_fills_a_link() -> None:
-    """A host at 1 Gb/s has the longest base RTT, and fills no link but its own."""
+    """A host at 1 Gb/s has the longest base RTT, and can fill only its own link."""
     topology = build("single-switch", {"nodes": ["h0-0-2"], "rate_bps": GBPS}, hosts=4)
     slow, fast, other, _ = topology.hosts
     rtts = routing.base_rtts(topology, 1058, 62)

@@ -1,4 +1,4 @@
-"""Ids of links: the XOR over a path tells it from the other shortest paths between its ends."""
+"""Ids of links: the XOR over a path distinguishes it from the other shortest paths between its ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MANY: list[tuple[str, dict[str, object]]] = [
 
 
 def walks(topology: Topology, here: str, there: str) -> Iterator[tuple[tuple[str, int], ...]]:
-    """Every shortest path as the ports that it leaves by."""
+    """Yield every shortest path as a list of egress ports."""
     if here == there:
         yield ()
         return

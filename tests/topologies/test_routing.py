@@ -1,4 +1,4 @@
-"""Routes: they lead every packet to its host by shortest paths, over all of them, with few entries."""
+"""Routes lead every packet to its host by shortest paths, use all of them, and need few entries."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_largest_base_rtt_is_between_pods() -> None:
 
 @pytest.mark.parametrize(("name", "parameters"), ALL)
 def test_base_rtts_are_those_of_the_paths(name: str, parameters: dict[str, int]) -> None:
-    """All pairs of hosts have the base RTT of the switches between them, for the whole network and pair by pair."""
+    """All pairs of hosts have the base RTT of their path, computed for the whole network and for single pairs."""
     topology = topologies.build(name, parameters)
     expected: dict[int, int] = {}
     for a, b in permutations(topology.hosts[:20] + topology.hosts[-20:], 2):
@@ -134,7 +134,7 @@ def test_paths_have_equal_length_in_both_directions() -> None:
 
 
 def test_equal_parameters_are_one_network_and_others_are_not() -> None:
-    """Routes are kept by network, so that plans of equal ones share them."""
+    """Routes are cached by network, so that plans with equal networks share them."""
     rates = [1_000_000_000, 2_000_000_000]
     first, same, other = (
         topologies.build("random", {"switches": 5, "extra_links": 2, "hosts": 10, "rates_bps": list(of)})

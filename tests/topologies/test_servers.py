@@ -1,4 +1,4 @@
-"""Servers with several NICs: files in which hosts have several links, bonds, and networks of several planes."""
+"""Servers with several NICs: hosts with several links in files, bonds, and networks of several planes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_flows_of_a_server_take_its_nics_in_turn(tmp_path: Path) -> None:
 
 
 def test_a_bond_is_one_nic_whose_flows_take_both_links(tmp_path: Path) -> None:
-    """Eight flows of one host are hashed onto its two links; there is twice the rate of one."""
+    """Eight flows of one host are hashed onto its two links, and have twice the rate of one."""
     (tmp_path / "flow.txt").write_text("16\n" + "0 1 3 100 200000 0\n" * 16)
     topology = of_file(tmp_path, several_links="bond")
     run = planned(tmp_path, topology, workload={"name": "ns3", "file": "flow.txt"})
@@ -147,7 +147,7 @@ def test_events_name_servers_and_bonds_as_the_file_does(tmp_path: Path) -> None:
 
 
 def test_a_bond_goes_on_with_the_links_that_are_up(tmp_path: Path) -> None:
-    """Both ends of a bond and the other switches take the failed link out of their groups."""
+    """Both ends of a bond and the other switches remove the failed link from their groups."""
     (tmp_path / "flow.txt").write_text("8\n" + "0 1 3 100 200000 0\n" * 4 + "1 0 3 100 200000 0\n" * 4)
     events = [{"time_ns": 20_000, "link": ["h0", "s4"], "up": False}]
     tables = {"workload": {"name": "ns3", "file": "flow.txt"}, "events": events, "reroute_after_ns": 10_000}

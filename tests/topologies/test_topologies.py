@@ -1,4 +1,4 @@
-"""Networks: their shape, addresses and ports, and what cannot exist."""
+"""Networks: their shape, addresses and ports, and parameters that are impossible."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_clos_is_the_network_of_the_papers() -> None:
 
 
 def test_blades_are_the_direct_network_of_accurate() -> None:
-    """Figure 5(a): 2 blades of 4 groups of 4 nodes, each level fully connected, two links between the blades."""
+    """Figure 5(a): 2 blades of 4 groups of 4 nodes, each level fully connected, and two links between the blades."""
     topology = topologies.build("blades", {"link_rate_bps": 10e9})
     assert len(topology.hosts) == len(topology.switches) == 32
     between = [link for link in topology.links if {link.a[:2], link.b[:2]} == {"n0", "n1"}]

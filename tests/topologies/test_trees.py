@@ -1,4 +1,4 @@
-"""Trees for multicast: every member once, by shortest paths, and others for another choice."""
+"""Trees for multicast reach every member once by shortest paths; another choice gives another tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Valiant routing on dragonflies: which paths there are, what they cost, and how they load the links between groups."""
+"""Valiant routing on dragonflies: its paths, their cost, and the load on links between groups."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def departs(topology: Topology, switch: str, source: Host) -> bool:
 
 
 def walks(topology: Topology, source: Host, destination: Host) -> Iterator[list[Neighbour]]:
-    """Yield the paths that entries allow, by the number of the detour and by the choice among equal ports."""
+    """Yield the paths that entries allow, by the number of the detour and the choice among equal ports."""
     first = topology.uplink(source)
     assert topology.detours == departs(topology, first.node, source)
     for number in range(len(route(topology, first.node, destination).detours) or 1):
@@ -69,7 +69,7 @@ def groups_of(topology: Topology, links: list[Neighbour]) -> list[int]:
 
 @pytest.mark.parametrize("parameters", [{}, SMALL, {**SMALL, "nic_switches": True}, {"groups": 3, "global_links": 1}])
 def test_a_path_has_one_group_between_its_ends_and_at_most_three_links_more(parameters: dict[str, Any]) -> None:
-    """The third group is any one, by each global link that leads there."""
+    """The third group can be any, over each global link that leads there."""
     topology = dragonfly(**parameters)
     source, count = topology.hosts[0], len(set(topology.route_groups.values()))
     for destination in topology.hosts[1:]:
@@ -124,7 +124,7 @@ def test_minimal_routes_have_one_link_between_groups(parameters: dict[str, Any])
 
 @pytest.mark.parametrize("parameters", [SMALL, {**SMALL, "global_delay_ns": 5000}])
 def test_with_ugal_base_rtts_are_of_all_paths(parameters: dict[str, Any]) -> None:
-    """Check direct paths and detours, with either for the way back."""
+    """Check direct paths and detours, each with both for the return."""
     both = [dragonfly(**{**parameters, "routing": routing}) for routing in ("minimal", "valiant")]
     largest: dict[int, int] = {}
     for one in range(len(both[0].hosts)):
@@ -251,7 +251,7 @@ def test_groups_of_a_list_are_whole_and_linked(tmp_path: Path, old: str, new: st
 
 
 def test_a_rack_in_two_groups_departs_host_by_host() -> None:
-    """Addresses of a rack may be those of two groups' hosts."""
+    """Hosts of one rack may belong to two groups."""
     topology = dragonfly(**SMALL)
     hosts = tuple(replace(host, address=IPv4Address(f"10.0.0.{host.index + 2}")) for host in topology.hosts)
     mixed = replace(topology, hosts=hosts)
@@ -262,12 +262,12 @@ def test_a_rack_in_two_groups_departs_host_by_host() -> None:
 
 
 def adversarial(folder: Path, **tables: Any) -> Run:
-    """Return a run in which all hosts of a group send to the next group: one link joins the two."""
+    """Return a run in which all hosts of a group send to the next group, over a single link."""
     return between_groups(folder, lambda _: 1, **tables)
 
 
 def between_groups(folder: Path, away: Callable[[int], int], **tables: Any) -> Run:
-    """Return a run in which each host sends to one that is so many groups away."""
+    """Return a run in which each host sends to a host this number of groups away."""
     hosts, own = 72, 8  # of all groups, and of one
     flows = [f"{host} {(host + own * away(host)) % hosts} 3 100 200000 0" for host in range(hosts)]
     (folder / "flows.txt").write_text("\n".join([str(hosts), *flows, ""]))
@@ -285,7 +285,7 @@ def between_groups(folder: Path, away: Callable[[int], int], **tables: Any) -> R
 
 
 def global_loads(run: Run) -> tuple[Counter[tuple[str, str]], int]:
-    """Return the bytes on the links between groups, by direction, and when the run ended."""
+    """Return the bytes on the links between groups, by direction, and the end of the run."""
     recording = VirtualWorld(run).run()
     assert recording.ended == "done"
     group = {switch.name: int(switch.name[1:].split("-")[0]) for switch in run.topology.switches}
@@ -300,7 +300,7 @@ def global_loads(run: Run) -> tuple[Counter[tuple[str, str]], int]:
 
 
 def test_valiant_spreads_what_minimal_routing_concentrates(tmp_path: Path) -> None:
-    """Eight hosts of a group send into one link at least; by detours each of 72 directions has its share."""
+    """At least eight hosts of a group send into one link; with detours each of 72 directions has its share."""
     minimal, slow_ns = global_loads(adversarial(tmp_path, topology={"routing": "minimal"}))
     spread, fast_ns = global_loads(adversarial(tmp_path, topology={"routing": "valiant"}))
     assert max(minimal.values()) > 8 * 200_000

@@ -1,4 +1,4 @@
-"""The VM's files: what can be checked without a VM."""
+"""The VM's files, as far as they can be checked without a VM."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_script_can_be_run() -> None:
 
 
 def test_settings_read_the_same_in_shell_and_ruby() -> None:
-    """The Vagrantfile splits lines at the first =; the shell also sees quotes, spaces, $ and so on."""
+    """The Vagrantfile splits lines at the first =; the shell also interprets quotes, spaces, $ and so on."""
     for name, value in settings().items():
         assert re.fullmatch(r"[A-Z][A-Z0-9_]*", name)
         assert re.fullmatch(r"[A-Za-z0-9._:/+-]+", value), f"{name}: {value}"
@@ -57,7 +57,7 @@ def test_versions_and_addresses_are_in_one_place() -> None:
 
 
 def test_only_an_ubuntu_that_is_new_enough_is_touched(tmp_path: Path) -> None:
-    """Check that no command that changes something is reached: there is none in PATH."""
+    """Check that no command that changes the system is called: PATH contains none."""
     if Path("/etc/os-release").read_text().find("ID=ubuntu") >= 0:
         pytest.skip("this is an Ubuntu")
     for tool in ("dirname", "id", "bash"):

@@ -1,4 +1,4 @@
-"""P4 includes: those committed are current, and a protocol and a program from elsewhere get theirs."""
+"""P4 includes: the committed ones are current, and outside protocols and programs get theirs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_committed_includes_are_current() -> None:
 
 @pytest.fixture
 def mine(monkeypatch: pytest.MonkeyPatch) -> Opcodes:
-    """Return the opcodes of a foreign protocol, which takes an opcode that a protocol of the package has, too."""
+    """Return the opcodes of an outside protocol, one of which a protocol of the package also has."""
     known = registry.protocols()
     info = dataclasses.replace(known["dctcp"], name="mine", packets=(PROBE,))
     monkeypatch.setattr(registry, "_protocols", {**known, "mine": info})

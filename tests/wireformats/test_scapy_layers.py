@@ -1,4 +1,4 @@
-"""scapy reads what the hosts' codec writes, and the hosts' codec what scapy writes."""
+"""scapy reads the output of the hosts' codec, and the codec reads that of scapy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORDS = [{"link_rate_code": 10, "timestamp_ns": 0xABCDEF, "tx_units": 0x12345,
 
 @pytest.fixture(autouse=True)
 def _restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Restore scapy's bindings, which are the process's."""
+    """Restore scapy's bindings, which belong to the whole process."""
     monkeypatch.setattr(BTH, "payload_guess", list(BTH.payload_guess))
     monkeypatch.setattr(scapy_layers, "_stacks", dict(scapy_layers._stacks))
     names: Any = BTH.fields_desc[0]
@@ -79,7 +79,7 @@ def test_standard_packets_stay_scapys() -> None:
 
 
 def test_any_declaration() -> None:
-    """Addresses, records of a fixed number, filled up, a header that data packets carry."""
+    """Check addresses, padded records of a fixed number, and a header that data packets carry."""
     item = Header("item", (Field("x", 12, initial=3), Field("y", 4, values={7: "seven"})))
     start = Header("start", (Field("count", 8), Field("mac", 48, display=MAC), Field("ip", 32, display=IPV4)))
     mine = Packet("mine", 0xE8, (start, Records(item, "count", align_bytes=8), Header("tail", (Field("end", 8),))))

@@ -1,4 +1,4 @@
-"""Frames of real hosts with Ultra Ethernet's headers: what they say stays, and scapy and tshark read it."""
+"""Frames of real hosts with Ultra Ethernet's headers keep their values, and scapy and tshark read them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wireformats.wireshark import uet_dissector
 
 
 def sent(protocol: str) -> list[bytes]:
-    """Return the frames of one message, as they lie on a real wire; a data packet is trimmed, and sent again."""
+    """Return the frames of one message as on a real wire; a data packet is trimmed and retransmitted."""
     a, b = pair(protocol, load_balancer="mixed", reliability="selective-repeat", loss_packets=0, last_hop_dscp=50)
     qa, _ = connect(a, b, qpn=0x10007)
     qa.post(200_000)

@@ -1,4 +1,4 @@
-"""tshark names what the dissector was made for, on frames of real hosts."""
+"""tshark names the fields for which the dissector was made, on frames of real hosts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fields(*names: str) -> list[str]:
 
 
 def sent(protocol: str, size_bytes: int, **options: str) -> list[bytes]:
-    """Return the frames of one message, as they lie on a real wire."""
+    """Return the frames of one message as on a real wire."""
     a, b = pair(protocol, **cast(Any, options))
     qa, _ = connect(a, b, qpn=7)  # not 1, whose packets are management datagrams
     qa.post(size_bytes)
@@ -128,7 +128,7 @@ def test_shares_and_announcements_of_dart(tmp_path: Path) -> None:
 
 @needs_tshark
 def test_any_declaration(tmp_path: Path) -> None:
-    """Odd widths, wide fields, addresses, records of a fixed number, a header that data packets carry."""
+    """Check odd widths, wide fields, addresses, records of a fixed number, and a header that data packets carry."""
     odd = Header(
         "odd",
         (

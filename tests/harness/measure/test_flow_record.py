@@ -1,4 +1,4 @@
-"""Record of a flow that is done, or cut short by the end of the run."""
+"""Record of a flow that has finished, or that the end of the run has cut short."""
 
 from __future__ import annotations
 

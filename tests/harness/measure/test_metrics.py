@@ -39,7 +39,7 @@ links = st.lists(
 def send_packets_one_by_one(
     path: list[Neighbour], size: int, mtu: int, lengths: Lengths, more: int, growth: int
 ) -> float:
-    """Return the definition: every packet waits for its own arrival and for the one before it."""
+    """Return the definition's value: each packet waits for its own arrival and for the packet before it."""
     sizes = [mtu] * ((size - 1) // mtu) + [(size - 1) % mtu + 1]
     arrivals = [0.0] * len(sizes)
     for hop, link in enumerate(path):
@@ -126,7 +126,7 @@ def test_a_sample_that_began_before_the_last_start_is_none_of_all_flows() -> Non
 
 
 def test_each_flow_has_the_base_rtt_of_its_own_path() -> None:
-    """Neighbours under one switch are nearer than hosts across the network, and no RTT is below a base RTT."""
+    """Two hosts under one switch have a shorter base RTT than hosts across the network; no RTT is below it."""
     tables: dict[str, Any] = {
         "cc": "dcqcn",
         "topology": {"name": "fat-tree", "k": 4},

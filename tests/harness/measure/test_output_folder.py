@@ -1,4 +1,4 @@
-"""Output folders: whole or not at all, whatever happens meanwhile."""
+"""Output folders are complete or do not exist, even after an interruption."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ with new_folder(Path(sys.argv[1])) as folder:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a cache, and with it notes, of the test's own."""
+    """Return a cache that only this test uses, and its notes."""
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("P4CC_CACHE", str(folder))
     return folder
@@ -40,7 +40,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 @contextmanager
 def filling(target: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Yield a process that fills `target`, and where it does so."""
+    """Yield a process that fills `target`, and the folder in which it does so."""
     with subprocess.Popen([sys.executable, "-c", FILL, str(target)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -1,4 +1,4 @@
-"""Captures: nanosecond times, whole frames that dissectors decode as RoCEv2."""
+"""Captures have times in nanoseconds, and whole frames that dissectors decode as RoCEv2."""
 
 from __future__ import annotations
 

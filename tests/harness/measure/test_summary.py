@@ -1,4 +1,4 @@
-"""Figures of classes of flows by size."""
+"""Figures of classes of flows, which are divided by size."""
 
 from __future__ import annotations
 

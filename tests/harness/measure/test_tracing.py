@@ -1,4 +1,4 @@
-"""Traced packets have ids that a script can follow them by, and a trace has limits."""
+"""Traced packets have ids that a script can follow, and traces have limits."""
 
 from __future__ import annotations
 

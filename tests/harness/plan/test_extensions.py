@@ -1,4 +1,4 @@
-"""Protocols, load balancers, workloads and topologies of the user's own, from a file anywhere or from a package."""
+"""A user's own protocols, load balancers, workloads and topologies, from any file or from a package."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ increase_bps = 2e9
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Yield a folder with one file of each kind, of which nothing is left in this process afterwards."""
+    """Yield a folder with one file of each kind; their names are forgotten afterwards."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setenv("P4CC_NATIVE", "0")
     before, modules = set(extensions._loaded), set(sys.modules)
@@ -205,7 +205,7 @@ def test_in_a_process_of_its_own(folder: Path) -> None:
 
 
 def test_a_report_of_what_stood_on_files(folder: Path) -> None:
-    """Check that a report has the files' figures, and names those whose file is gone."""
+    """Check that a report has the files' figures, and names the figures whose file no longer exists."""
     (folder / "own" / "figure.py").write_text(FIGURE)
     (folder / "own.toml").write_text('extensions = ["own/aimd.py", "own/figure.py"]\n' + SCENARIO)
     environment = {**os.environ, "P4CC_NATIVE": "0"}

@@ -1,4 +1,4 @@
-"""A network whose hosts cannot all reach each other is refused before any run; one that falls apart later is not."""
+"""A network in which some hosts cannot reach each other is refused before the run, unless events cause it later."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def planned(**tables: Any) -> Run:
 
 
 def mixed(**tables: Any) -> Run:
-    """Five hosts on a switch, at 100 Gb/s but for the first one, at 25 Gb/s."""
+    """Return five hosts on a switch: the first has 25 Gb/s, the others 100 Gb/s."""
     links = [{"between": ["s0", SLOW], "rate_bps": 25 * GBPS}]
     topology = {"name": "single-switch", "hosts": 5, "links": links}
     return planned(**{"cc": "hpcc", "topology": topology, **tables})
@@ -62,7 +62,7 @@ def test_where_links_are_alike_nics_are_told_of_no_peers() -> None:
 
 
 def red_of_ports(run: Run, parameters: EcnParameters) -> dict[int, tuple[int, int]]:
-    """(Kmin, Kmax) in bytes of each port."""
+    """Return (Kmin, Kmax) of each port, in bytes."""
     switch = run.topology.switches[0]
     view = switch_view(run.topology, switch, Settings(cell_bytes=80))
     entries = parameters.entries(view)
@@ -99,7 +99,7 @@ def test_rates_are_listed_once_and_thresholds_in_order() -> None:
 
 
 def test_a_queue_of_one_bdp_is_of_those_who_can_fill_it() -> None:
-    """A host at 1 Gb/s makes the largest base RTT of the network; other ports' queues stay as they are."""
+    """A host at 1 Gb/s has the largest base RTT of the network; it does not change the queues of other ports."""
     alike = planned(cc="smartt", topology={"name": "single-switch", "hosts": 5})
     links = [{"nodes": [SLOW], "rate_bps": GBPS}]
     slow = planned(cc="smartt", topology={"name": "single-switch", "hosts": 5, "links": links})
@@ -113,7 +113,7 @@ def test_a_queue_of_one_bdp_is_of_those_who_can_fill_it() -> None:
 
 
 def test_thresholds_by_the_name_of_who_publishes_them() -> None:
-    """A value beside a name replaces the name's; every name is in the table of the documentation."""
+    """A value beside a name replaces that of the name. The table in the documentation has every name."""
     sonic = programs.parameters("ecn", {"settings": "sonic", "pmax": 0.5})
     assert as_written(sonic) == {
         "settings": "sonic",

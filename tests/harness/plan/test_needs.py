@@ -1,4 +1,4 @@
-"""A protocol's need is the default where the scenario says nothing, and a mistake where it says otherwise."""
+"""A protocol's need is the default if the scenario has no value, and an error if it has another one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_each_protocol_of_a_scenario_has_its_own_need() -> None:
 
 @pytest.mark.parametrize("side", ["protocols", "programs"])
 def test_what_both_must_have_follows_the_one_that_is_given(side: str) -> None:
-    """`accurate`: hosts and switches have one period."""
+    """With `accurate`, hosts and switches have the same period."""
     run = planned("accurate", **{side: {"accurate": {"period_ns": 40_000}}})
     assert run.protocol.parameters.period_ns == 40_000
     assert run.switch_programs[0].parameters.model_dump()["period_ns"] == 40_000
@@ -108,7 +108,7 @@ def test_a_switch_without_a_limit_loses_nothing_and_pauses_nobody() -> None:
     ],
 )
 def test_no_value_is_written_down_where_the_default_is_one(tables: dict[str, Any], key: str) -> None:
-    """A run's own scenario makes the same run."""
+    """A run's written scenario makes the same run."""
     text = dump(resolved(planned(**tables)))
     assert f'{key} = "none"' in text
     again = plan("test", check(parse(text)), Path())[0]

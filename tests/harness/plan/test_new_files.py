@@ -1,4 +1,4 @@
-"""Number of new files for each addition that docs/adding-a-protocol.md counts."""
+"""Number of new files for each kind of addition, as docs/adding-a-protocol.md gives it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ HELLO = Packet("hello", 0xE6, (Header("hello", (Field("kind", 8),)),), to=TO_NOT
 
 @pytest.fixture(autouse=True)
 def _forgotten(tmp_path: Path) -> Iterator[None]:
-    """Names are a process's."""
+    """Forget the names that a test registered, because they hold for the whole process."""
     yield
     for file in tmp_path.glob("*.py"):
         forget(str(file))

@@ -1,4 +1,4 @@
-"""A run that another process plans anew is the same run."""
+"""A run that another process plans again is the same run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of single switches: which switches an entry selects, and what a plan checks and keeps of them."""
+"""Programs of single switches: the switches that an entry selects, and how a plan checks and keeps them."""
 
 from __future__ import annotations
 

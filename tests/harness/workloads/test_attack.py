@@ -1,4 +1,4 @@
-"""Flows that an attack breaks up: what the world gets of them, and what the workload is told."""
+"""Flows that an attack divides: the flows that the world gets, and the reports to the workload."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_one_piece_announces_the_incast() -> None:
 
 
 class Reported(Traffic):
-    """Remembers what it is told at the end."""
+    """Workload that remembers the reports that it gets at the end."""
 
     reports: Any = None
 

@@ -22,7 +22,7 @@ CYCLE_NS = 0.5
 
 
 def table(operations: dict[int, list[OperationRow]], names: Sequence[str] = ()) -> pd.DataFrame:
-    """Return the table of operations that are given by host."""
+    """Return the table of the operations of each host."""
     reports = {host: CollectiveReport(0, CYCLE_NS, rows, {}, {}, None, 0) for host, rows in operations.items()}
     return operations_table(names or [f"h{host}" for host in range(64)], reports)
 
@@ -32,7 +32,7 @@ def operations_of(topology: Topology, operations: dict[int, list[OperationRow]])
 
 
 def all_hosts(kinds: list[str], group: int, cycles: int) -> pd.DataFrame:
-    """128 operations of each kind and host within so many cycles."""
+    """Return 128 operations of each kind and host within this number of cycles."""
     done = round(cycles * CYCLE_NS)
     return table({host: [(kind, group, 0, 0, done, 0) for kind in kinds for _ in range(128)] for host in range(64)})
 
@@ -85,7 +85,7 @@ def test_peaks_are_told_by_nic() -> None:
 
 
 def test_slots_by_switch_and_port() -> None:
-    """Four hosts under two leaves and two spines: an operation uses one spine, and the leaves' ports to it."""
+    """With four hosts, two leaves and two spines, an operation uses one spine and the leaves' ports to it."""
     topology = LeafSpine(leaves=2, spines=2, hosts_per_leaf=2).build()
     group = CollectiveGroup(1, (0, 1, 2, 3), window=4)
     # Trees of host 0, whose sequences are 1, 2, 3: 2, 1, 2. Reads from 10 to 100, 20 to 60, 30 to 40 ns; a write.

@@ -1,6 +1,7 @@
 """Program of all MPI ranks in a test: `mpiexec -n N python -m mpi4py ranks_program.py EXAMPLES`.
 
-The first one draws networks, splits and delays, and compares what all find with what one worker finds.
+The first rank draws networks, partitions and delays, and compares the results of all ranks with
+those of one worker.
 """
 
 import sys

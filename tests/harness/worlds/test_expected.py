@@ -1,4 +1,4 @@
-"""Forecasts of a run, beside its cost."""
+"""Forecasts of a run, in comparison with its real cost."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_protocol_s_own_packets_are_foreseen(cc: str) -> None:
 
 
 def test_a_packet_costs_at_its_hosts_whatever_its_path() -> None:
-    """Twice as many links are less than twice the time."""
+    """A run with twice the number of links takes less than twice the time."""
     workload = {"name": "permutation", "size_bytes": 1_000_000}
     near = expected(planned(workload, topology={"name": "single-switch", "hosts": 16}))
     far = expected(planned(workload))
@@ -224,7 +224,7 @@ def test_a_large_trace_is_told_of_before(tmp_path: Path, size: str, warned: bool
 
 @pytest.mark.parametrize("name", ["alltoall", "allreduce"])
 def test_flows_that_start_when_others_are_done_are_foreseen(name: str) -> None:
-    """Every flow and packet, as the run has them; the time is that of a network in which nothing waits."""
+    """The forecast has every flow and packet of the run; its time is that of a network without queueing."""
     workload = {"name": name, "size_bytes": 40_000}
     star = {"name": "single-switch", "hosts": 5}
     (run,) = plan("walk", check({"cc": "none", "topology": star, "workload": workload}), Path())
@@ -274,7 +274,7 @@ def test_what_waits_without_a_buffer_limit_is_foreseen(cc: str, protocols: dict[
 
 
 def test_many_who_go_by_feedback_are_not_held_back() -> None:
-    """As measured: 24 senders of 10 MB had at most 17 MB in the queue, 64 senders of 16 MB 748 MB, with DCQCN."""
+    """Measured with DCQCN: 24 senders of 10 MB had at most 17 MB in the queue, 64 senders of 16 MB had 748 MB."""
     few, many = (
         expected(many_to_one("dcqcn", *of)).waiting.expected * 1_058 for of in ((12, 10_000_000), (64, 16_000_000))
     )
@@ -283,7 +283,7 @@ def test_many_who_go_by_feedback_are_not_held_back() -> None:
 
 
 def test_each_who_starts_later_sends_until_it_hears_from_behind_the_queue() -> None:
-    """As measured: 79 MB of 16 senders, two in 20 us, and 206 MB of 32."""
+    """Measured: 79 MB with 16 senders, two of which start each 20 us, and 206 MB with 32."""
     for senders, most in ((16, 79_000_000), (32, 206_000_000)):
         foreseen = expected(many_to_one("dcqcn", senders, 8_000_000, interval_ns=20_000))
         assert most / 2 < foreseen.waiting.expected * 1_058 < most * 1.3
@@ -291,7 +291,7 @@ def test_each_who_starts_later_sends_until_it_hears_from_behind_the_queue() -> N
 
 @pytest.mark.parametrize(("enabled", "switches"), [(True, 20), (False, 8)])
 def test_no_more_waits_than_buffers_hold(enabled: bool, switches: int) -> None:
-    """Switches that pause each other fill one after the other, those that do not fill where receivers are."""
+    """Switches that pause each other fill one after the other; without pauses only those next to receivers fill."""
     workload = {"name": "incast", "size_bytes": 10_000_000}
     run = planned(workload, cc="none", switch={"buffer_bytes": 1_000_000, "pfc": {"enabled": enabled}})
     assert expected(run).waiting.expected == switches * 1_000_000 // 1_058
@@ -307,7 +307,7 @@ def across(spines: int, cc: str = "none", **tables: Any) -> Run:
 
 @pytest.mark.parametrize(("spines", "waiting"), [(1, 16 * 300 * 7 / 8), (2, 16 * 300 * 3 / 4)])
 def test_what_waits_for_links_between_switches_is_foreseen(spines: int, waiting: float) -> None:
-    """Eight hosts of a leaf send at eight times the rate of a spine's link, spread evenly over all spines."""
+    """Eight hosts of a leaf send at eight times the rate of a spine's link, evenly over all spines."""
     run = across(spines, lb="spray")
     foreseen = expected(run)
     assert foreseen.waiting.expected == pytest.approx(waiting, rel=0.01)
@@ -323,7 +323,7 @@ def test_flows_that_ecmp_puts_on_one_link_wait_for_it() -> None:
 
 
 def test_most_packets_wait_if_no_sender_reacts() -> None:
-    """Twelve senders of 10 MB: eleven twelfths of all packets wait, and those of a window or a limit do not change."""
+    """Of twelve senders of 10 MB, eleven twelfths of all packets wait; windows and rate limits do not change."""
     foreseen = expected(many_to_one("dcqcn", 12, 10_000_000))
     assert foreseen.waiting.most == pytest.approx(110_000_000 / 1000, rel=0.01)
     assert foreseen.waiting.expected < 0.2 * foreseen.waiting.most

@@ -1,4 +1,4 @@
-"""Release of a run's memory before the next one of the process, also if each call makes one."""
+"""Release of a run's memory before the next run of the process, even if each run is a separate call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from p4cc.execution import runners
 
 
 class World:
-    """A network is a cycle."""
+    """World whose network is a reference cycle."""
 
     def __init__(self) -> None:
         self.itself = self
@@ -25,12 +25,12 @@ class World:
         return self
 
     def write_more(self, folder: Path, writing: object) -> None:
-        """There is no more."""
+        """Write no further file."""
 
 
 @pytest.fixture
 def no_chance() -> Iterator[None]:
-    """Nothing is collected but what is asked for."""
+    """Disable automatic collection, so that only explicit calls collect."""
     gc.disable()
     yield
     gc.enable()

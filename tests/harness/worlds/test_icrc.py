@@ -1,4 +1,4 @@
-"""Whole frames through whole switches: what NICs with `check_icrc` send has an ICRC that holds when it arrives."""
+"""Complete frames through complete switches: with `check_icrc`, the ICRC is valid on arrival."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.worlds.virtual import VirtualWorld
 
 @pytest.mark.parametrize("cc", ["dcqcn", "eqds", "hpcc"])
 def test_switches_leave_the_icrc_whole(cc: str) -> None:
-    """Hops, marks, trimming and telemetry are where a NIC does not look, or leave the packet out of the check."""
+    """Switches change only fields that the ICRC excludes, or packets that a NIC does not check."""
     tables = {
         "cc": cc,
         "topology": {"name": "single-switch", "hosts": 5},

@@ -1,4 +1,4 @@
-"""Flows that start late: they are unfinished if the run ends before, and waiting costs nothing."""
+"""Flows that start late: they are unfinished if the run ends before, and the wait for them costs no time."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_stops_move_with_their_starts() -> None:
 def test_what_is_not_sampled_while_nothing_is_under_way_is_zero(
     starts_ns: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Compare with the same run in which everything is sampled."""
+    """Compare with the same run in which all intervals are sampled."""
     run = planned(starts_ns)
     recording = VirtualWorld(run).run()
     monkeypatch.setattr(VirtualWorld, "_rest", lambda world, now_ns: None)

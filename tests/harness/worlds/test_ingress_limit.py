@@ -1,4 +1,4 @@
-"""`switch.ingress_bytes`: what an input port may hold, with pauses or with drops."""
+"""`switch.ingress_bytes`: the limit of an input port, with pauses or with drops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FRAME_BYTES = 314  # 256 B of payload
 
 
 def tables(**switch: Any) -> dict[str, Any]:
-    """Two hosts send to a third; a fourth sends to the second, whose link nobody else uses."""
+    """Two hosts send to a third one; a fourth sends to the second, whose link no other flow uses."""
     ends = {"a": (0, 2), "b": (1, 2), "c": (3, 1)}
     flows = [{"name": n, "source": s, "destination": d, "size_bytes": 60_000} for n, (s, d) in ends.items()]
     return {
@@ -73,7 +73,7 @@ def test_a_fixed_threshold_pauses_whatever_is_free_and_the_headroom_is_beyond_it
 
 
 def test_the_headroom_holds_what_a_switch_has_not_enqueued_yet() -> None:
-    """A latency of 4 us at 10 Gb/s is 5,000 bytes that have arrived and are not counted when the pause is sent."""
+    """With a latency of 4 us at 10 Gb/s, 5,000 bytes that have arrived are not counted yet when the pause is sent."""
     pfc = {"xoff_bytes": LIMIT_BYTES, "xon_gap_bytes": 314, "headroom_delays": 2.0, "headroom_frames": 3}
     recording = run(ingress_bytes=None, latency_ns=4_000, buffer_bytes=4 * 2 * (LIMIT_BYTES + 5_250 + 942), pfc=pfc)
     assert recording.conservation["drop_buffer"] == 0

@@ -11,7 +11,7 @@ from harness.worlds.mininet.launcher import Launcher, ProcessDiedError
 
 
 def test_processes_have_numbers_as_soon_as_anybody_asks(tmp_path: Path) -> None:
-    """The zygote tells of a fork when it gets to it, on a busy machine later than the process gets to work."""
+    """The zygote reports a fork later, and on a busy machine after the process has begun its work."""
     with Launcher(tmp_path) as launcher:
         for name in ("a", "b"):
             launcher.fork(name, "host", ["--help"])
@@ -21,7 +21,7 @@ def test_processes_have_numbers_as_soon_as_anybody_asks(tmp_path: Path) -> None:
 
 
 def test_the_death_of_a_process_that_others_have_started_is_told(tmp_path: Path) -> None:
-    """Mininet's shells hold the namespaces, so a run must not go on without them."""
+    """Mininet's shells hold the namespaces, so a run must not continue without them."""
     with Launcher(tmp_path) as launcher, subprocess.Popen(["sleep", "60"]) as shell:
         launcher.watch("the shell of h1", shell)
         launcher.check()

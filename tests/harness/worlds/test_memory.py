@@ -1,4 +1,4 @@
-"""A run that needs more memory than it may have ends with one line."""
+"""A run that needs more memory than its limit ends with one line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GIB = 1 << 30
 
 
 class OneOfTwo:
-    """A crew whose other worker has gathered 4 GiB."""
+    """Worker of two, of which the other one has gathered 4 GiB."""
 
     count = 2
 

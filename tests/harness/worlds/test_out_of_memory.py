@@ -1,4 +1,4 @@
-"""A process that gets no memory ends with one line and status 2, and leaves nothing behind."""
+"""A process that runs out of memory ends with one line and status 2, and leaves no files or processes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ except OSError as error:
 
 @pytest.mark.parametrize("more_bytes", [14_000_000, 30_000_000, 39_000_000, 60_000_000, 120_000_000])
 def test_a_process_that_gets_no_memory_ends_with_one_line(tmp_path: Path, more_bytes: int) -> None:
-    """`memory_bytes` keeps p4cc from seeing that it does not fit."""
+    """A large `memory_bytes` keeps p4cc from refusing the run before it starts."""
     memory.library()  # The compiler needs more memory than the process gets.
     arguments = ["run", "permutation", "--cc", "none", "--workers", "1", "--no-report", "--out", str(tmp_path / "out")]
     settings = ["--set", "topology.k=16", "--set", "memory_bytes=90e9", "--set", "limit_ns=2000"]
@@ -75,7 +75,7 @@ def test_a_process_that_gets_no_memory_ends_with_one_line(tmp_path: Path, more_b
 
 
 def test_a_folder_is_removed_without_memory(tmp_path: Path) -> None:
-    """The clean-up gets the reserve although no MemoryError began it."""
+    """The clean-up gets the reserve although it did not start with a MemoryError."""
     memory.library()
     command = [sys.executable, "-c", FULL, str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

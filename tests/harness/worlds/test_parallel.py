@@ -1,6 +1,6 @@
-"""Runs of several workers, whose bytes are those of one, and their ends when one of them fails.
+"""Runs of several workers write the same bytes as one worker, and end when one of them fails.
 
-This holds whoever has which node and however late anyone is.
+This holds for every assignment of nodes, and however late a worker is.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def planned(**tables: Any) -> Run:
 
 
 def written(run: Run, folder: Path, **how: Any) -> dict[str, str]:
-    """Digests of all that a run writes, but for what it cost."""
+    """Return digests of all that a run writes, except its cost."""
     world = VirtualWorld(run, **how)
     recording = world.run()
     results.write(folder, results.files(run, recording, How(), {}))
@@ -73,7 +73,7 @@ def written(run: Run, folder: Path, **how: Any) -> dict[str, str]:
 
 
 def late_by(seed: int) -> Callable[[int], object]:
-    """Each worker begins when it likes."""
+    """Delay the start of each worker by this time."""
     return lambda rank: time.sleep(random.Random(1000 * seed + rank).random() * 0.01)
 
 
@@ -132,7 +132,7 @@ def test_traces_captures_and_coverage_are_the_same() -> None:
 
 @pytest.mark.parametrize(("cc", "trims"), [("nscc", True), ("rccc", True), ("rccc+nscc", True), ("nscc", False)])
 def test_runs_of_ultra_ethernet_are_the_same(cc: str, trims: bool) -> None:
-    """Packets are sprayed; the traffic manager trims by a coin, or packets are dropped and SLEEK repairs it."""
+    """Packets are sprayed. The traffic manager trims one of two packets at random, or drops it and SLEEK repairs."""
     run = planned(
         cc=cc,
         lb="mixed",
@@ -188,7 +188,7 @@ def test_pauses_link_changes_and_probes_are_the_same() -> None:
 
 @pytest.mark.parametrize("workload", [{"name": "alltoall", "size_bytes": 20_000}, TRAINING])
 def test_flows_that_fail_while_others_follow_are_the_same(workload: dict[str, Any]) -> None:
-    """The link of a host fails for ever, and hosts give up at once: what would follow does not."""
+    """The link of a host fails permanently and hosts give up at once, so flows that depend on these do not start."""
     run = planned(
         workload=workload,
         nic={"retry_count": 0, "rto_ns": 20_000},
@@ -214,14 +214,14 @@ def test_flows_that_fail_while_others_follow_are_the_same(workload: dict[str, An
     ],
 )
 def test_flows_that_have_followed_by_the_end_are_the_same(tables: dict[str, Any]) -> None:
-    """Some of them are under way, some have not started, and some are pieces of others."""
+    """Some are incomplete, some have not started, and some are pieces of others."""
     run = planned(**tables)
     owners = {name: index % 3 for index, name in enumerate(run.topology.ports)}
     compare(run, 3, owners=owners)
 
 
 def test_a_worker_without_starting_hosts_opens_the_ends_of_their_connections() -> None:
-    """Host 0 starts all first flows, and the hosts that receive them have another worker."""
+    """Host 0 starts all first flows, and the hosts that receive them belong to another worker."""
     run = planned(workload={**TRAINING, "data": 1, "tensor": 1, "pipeline": 2})
     owners = {name: int(name != "h0-0-2") for name in run.topology.ports}
     assert VirtualWorld(run, workers=2, owners=owners).run().ended == "done"
@@ -230,7 +230,7 @@ def test_a_worker_without_starting_hosts_opens_the_ends_of_their_connections() -
 
 @pytest.mark.parametrize("response_order", ["fifo", "random"])
 def test_collectives_are_the_same(response_order: str) -> None:
-    """Switches lose packets; members of a group, and those of a pair, are with different workers."""
+    """Switches lose packets; members of a group and of a pair belong to different workers."""
     run = planned(
         cc="3cpo",
         framing="flits",
@@ -254,7 +254,7 @@ def test_collectives_are_the_same(response_order: str) -> None:
 
 
 def test_all_of_them_see_that_nothing_moves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flows that one session starts, and flows that each host starts by itself."""
+    """Check flows that one session starts, and flows that each host starts by itself."""
     monkeypatch.setattr(Nic, "next_frame", lambda self, now_ns: None)
     monkeypatch.setattr(Nic, "next_wakeup_ns", lambda self: NEVER)
     for workload in (WORKLOADS[0], WORKLOADS[4]):

@@ -17,7 +17,7 @@ def fat_tree(k: int) -> Topology:
 
 
 def cut(topology: Topology, owners: dict[str, int]) -> int:
-    """Links that lead from worker to worker."""
+    """Return the links between workers."""
     return sum(owners[link.a] != owners[link.b] for link in topology.links)
 
 

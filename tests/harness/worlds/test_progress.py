@@ -1,4 +1,4 @@
-"""Progress of a run, measured by what hosts have got acknowledged, long before a flow is over."""
+"""Progress of a run, measured by the bytes acknowledged, long before a flow ends."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_workload_that_cannot_tell_is_done_as_its_flows_are() -> None:
 
 
 def test_hosts_of_real_frames_tell_how_far_they_are(tmp_path: Path) -> None:
-    """One of the two has sent 300 of 1000 bytes when the coordinator is asked first."""
+    """One of the two has sent 300 of 1000 bytes when the coordinator is first asked."""
     launcher = SimpleNamespace(check=lambda: None, connection=Pipe()[0])
     flow = Flow(0, 1, 1000, 0)
     addresses = "10.0.0.2", "10.0.0.3"

@@ -1,4 +1,4 @@
-"""Runs of the ranks of an MPI program: the same bytes as with one worker, and how they end when one of them does."""
+"""Runs of the ranks of an MPI program write the same bytes as one worker, and end when one rank does."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ needs_mpi = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Nothing of an MPI program that this may be itself; as root, too."""
+    """Return an environment without variables of an MPI program that runs this test; root is allowed."""
     mine = re.compile(r"PMI|OMPI|MPI_LOCAL")
     kept = {name: value for name, value in os.environ.items() if not mine.match(name)}
     return kept | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} | more
@@ -98,7 +98,7 @@ def started(*arguments: str, cwd: Path, **more: str) -> subprocess.Popen[str]:
 
 
 def run(*arguments: str, cwd: Path, **more: str) -> tuple[int, str, str]:
-    """Exit status, stdout, stderr."""
+    """Return exit status, stdout and stderr."""
     process = started(*arguments, cwd=cwd, **more)
     out, err = process.communicate(timeout=120)
     return process.returncode, out, err
@@ -114,7 +114,7 @@ def own_lines(err: str) -> list[str]:
 
 
 def left_in(folder: Path) -> tuple[list[str], list[psutil.Process]]:
-    """Files, and processes that were started there; when those that are asked to end have had the time."""
+    """Return the files and processes left, after those that were asked to end have had time to."""
     deadline = time.monotonic() + 60
     while True:
         there = [process for process in psutil.process_iter() if _works_in(process, folder)]
@@ -131,7 +131,7 @@ def _works_in(process: psutil.Process, folder: Path) -> bool:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return digests of all files that do not depend on how a run is carried out."""
+    """Return digests of all files that do not depend on the workers of a run."""
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     kept = [file for file in files if file.name not in ("performance.json", "provenance.json")]
     return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in kept}
@@ -185,7 +185,7 @@ def test_one_that_ends_early_ends_all_and_leaves_what_was_done(folder: Path, wha
 
 @needs_mpi
 def test_a_first_rank_that_misses_its_signal_ends_all_the_same(folder: Path) -> None:
-    """The launcher waits for whoever holds its pipes, and so would wait for ever."""
+    """Otherwise the launcher would wait forever for the process that holds its pipes."""
     killed = DISTURBED.format(what="os.kill(os.getpid(), signal.SIGKILL)", run=1)
     deaf = "        if self.rank == 0:\n            signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     program = killed.replace("    if self.rank == 1", f"    if seen[0] == 1:\n{deaf}    if self.rank == 1")
@@ -229,7 +229,7 @@ class LostError(Exception):
 
 
 class Failures:
-    """Reports that arrive while the first one waits for more than MPI knows."""
+    """Reports of failures that arrive while the first rank waits for news that MPI does not have."""
 
     def __init__(self, told: Exception | None = None, on_look: Callable[[], object] = bool) -> None:
         self.told, self.on_look = told, on_look
@@ -243,7 +243,7 @@ class Failures:
 
 
 def first_of_two(failures: Failures) -> ranks.Ranks:
-    """Its MPI has lost the other one."""
+    """Return the first of two ranks, whose MPI has lost the other one."""
 
     def lost(*_: object) -> bool:
         raise LostError("process failed\nmore of it")

@@ -1,4 +1,4 @@
-"""Round trips of hosts' reports between workers, as far as they are exchanged."""
+"""Exchange of hosts' reports between workers: values are the same after the transfer."""
 
 from __future__ import annotations
 

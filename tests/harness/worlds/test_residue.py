@@ -1,4 +1,4 @@
-"""Flow state in switches, which has to be gone when the flows are."""
+"""State of flows in switches, which has to be removed when the flows end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_nothing_is_left_though_the_last_control_packets_leave_after_the_flows_e
 
 
 def test_a_lost_control_packet_leaves_its_flow_behind() -> None:
-    """The switch has counted the flow when it starts; the link behind it is down, and nothing comes back to say so."""
+    """The switch counts the flow at its start; the next link is down, so no packet removes it."""
     recording = run(start_ns=32_000, events=DOWN, nic={"rto_ns": 50_000})
     assert recording.ended == "done"
     assert recording.residue is not None

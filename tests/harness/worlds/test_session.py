@@ -1,4 +1,4 @@
-"""The session by itself: what it asks of hosts, and what it makes of their answers."""
+"""The session alone: its requests to hosts, and its reactions to their reports."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def delivered(number: int, sequence: int, time_ns: int, marked: int) -> Delivere
 
 
 class Hosts:
-    """Everything that a session asks of its hosts, in order."""
+    """All requests of a session to its hosts, in order."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ def test_flows_are_handed_over_when_they_are_due_receivers_first() -> None:
 
 
 def test_each_of_several_sessions_asks_its_own_hosts_and_knows_all_starts() -> None:
-    """Connections have the same numbers everywhere, and receivers and senders are asked where they are."""
+    """Connections have the same numbers in all sessions; each session's requests go to its own hosts."""
     flows = [Flow(0, 2, 1000, 0), Flow(2, 3, 1000, 0), Flow(1, 0, 1000, 0), Flow(3, 1, 1000, 0)]
     asked: list[tuple[int, object]] = []
     for own in ({0, 1}, {2, 3}):
@@ -107,7 +107,7 @@ def test_a_session_gets_the_details_that_only_another_one_has() -> None:
 
 
 class _Followed(Traffic):
-    """Traffic in which each flow is followed by two pieces of one, at the same host."""
+    """Traffic in which each flow is followed by two pieces of one flow at the same host."""
 
     local = True
 
@@ -122,7 +122,7 @@ class _Followed(Traffic):
 
 
 def test_a_session_takes_over_flows_before_it_gets_their_details() -> None:
-    """All that it gets can be pickled, and pieces still belong to one flow."""
+    """All data that it gets can be pickled, and pieces still belong to one flow."""
 
     def carried_out(own: set[int], source: int, flows: Iterable[int]) -> Session:
         traffic = _Followed([Flow(0, 1, 1000, 0, qp="same"), Flow(2, 3, 1000, 0, qp="same")])
@@ -173,7 +173,7 @@ def test_the_place_of_a_flow_is_found_without_going_through_its_connection() -> 
 
 
 def test_all_connections_of_an_announced_incast_are_there_when_it_begins() -> None:
-    """Check that the receiver can tell all senders their shares, each incast on its own."""
+    """Check that the receiver can send each sender its share, separately for each incast."""
     flows = [Flow(source, 2, 10, 50 * source + later, incast=(number, (0, 1)), priority=4)
              for number, later in ((7, 0), (8, 200)) for source in (0, 1)]  # fmt: skip
     hosts = Hosts(Traffic(flows))

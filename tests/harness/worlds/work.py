@@ -1,4 +1,4 @@
-"""Work for processes; imports little, as each of them imports it."""
+"""Work for child processes. It imports few modules because each child imports them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def double(value: int) -> int:
 
 
 def listening(_: int) -> list[str]:
-    """Sockets of the calling process, and of its parent, that others may connect to."""
+    """Return the listening sockets of the calling process and of its parent."""
     import psutil
 
     own = psutil.Process()
@@ -31,7 +31,7 @@ def refuse(_: int) -> int:
 
 
 def fall(value: int) -> int:
-    """0: the process ends in its midst."""
+    """End the process in the middle of its work if the value is 0."""
     if not value:
         os.kill(os.getpid(), signal.SIGKILL)
     return value

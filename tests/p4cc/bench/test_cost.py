@@ -1,4 +1,4 @@
-"""The benchmarks measure what they say; their figures are not tested."""
+"""The benchmarks measure what their names say; their figures are not tested."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_matrix_has_every_pair_and_says_what_is_missing(monkeypatch: pytest.
 
 
 def test_what_pipelines_cost_is_told_and_recorded_as_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check ratios to C by hand, to itself without tracing, to v1model, and to a frame of ecn.p4."""
+    """Check ratios to C code, to the same program without tracing, to v1model, and to a frame of ecn.p4."""
     ns = {"ecn": (100.0, 80.0, 101.0), "int": (300.0, 200.0, 315.0), "collective": (120.0, 80.0, 120.0)}
 
     def measure(loads: Mapping[str, pipeline_cost.Load]) -> dict[str, float]:
@@ -122,7 +122,7 @@ def test_the_error_of_a_flows_cost_follows_from_how_much_runs_differ(monkeypatch
 
 @pytest.mark.parametrize("workload", KINDS)
 def test_workloads_of_many_flows_run(workload: str) -> None:
-    """The sizes differ in data packets, not in flows."""
+    """The sizes differ in the number of data packets, not of flows."""
     kind = KINDS[workload]
     scenarios = [kind.scenario(kind.quick_k, size) for size in kind.sizes]
     small, large = (plan("x", scenario, Path())[0] for scenario in scenarios)

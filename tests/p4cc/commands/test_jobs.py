@@ -1,4 +1,4 @@
-"""Several runs at the same time: the files of one after the other, and what is kept when it ends early."""
+"""Several runs at the same time write the files of runs in sequence; an early end keeps finished runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return digests of all files that do not depend on how runs are carried out."""
+    """Return digests of all files that do not depend on the processes of runs."""
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
     kept = [file for file in files if file.name not in ("performance.json", "provenance.json")]
     return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in kept}
@@ -142,7 +142,7 @@ def test_a_dry_run_tells_what_all_runs_take(folder: Path, capsys: pytest.Capture
 def test_a_dry_run_of_a_sweep_tells_a_row_for_each_run_and_writes_nothing(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Check that it also refuses what the sweep would refuse."""
+    """Check that it also refuses an input that the sweep would refuse."""
     file = folder / "sizes.toml"
     file.write_text('scenario = "small.toml"\n[axes]\ntopology.hosts = [3, 30]\nworkload.size_bytes = [20_000, 2e9]\n')
     status, told, _ = call(capsys, "sweep", "sizes.toml", "--dry-run", "--jobs", "2", "--set", "cc=dcqcn")

@@ -1,4 +1,4 @@
-"""Results are kept, whatever their report does; names are looked at before anything runs."""
+"""Results are kept even if their report fails, and names are checked before any run starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expectations of people's hands of the command line."""
+"""Habits of users that the command line supports."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_dry_run_tells_the_plan_and_runs_nothing(small: Path) -> None:
 
 
 class _Interrupted:
-    """A world in which Ctrl-C is pressed."""
+    """A world in which a user presses Ctrl-C."""
 
     def __init__(self, run: Run) -> None:
         self.name = run.label

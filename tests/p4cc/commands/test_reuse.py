@@ -1,4 +1,4 @@
-"""Runs that were made before are taken only where a new run would give the same."""
+"""Earlier runs are reused only if a new run would give the same result."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Carry = Callable[..., list[str]]
 
 
 class _MadeError(Exception):
-    """A run would be made."""
+    """Raised when a run would be made."""
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Empty but for the inputs. At one place, because what is made of a program has its path in it."""
+    """Return a folder with only the inputs. It has a fixed place, because compiled programs contain its path."""
     if place.exists():
         shutil.rmtree(place)
     place.mkdir()
@@ -81,7 +81,7 @@ def folder(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def carry(folder: Path) -> Carry:
-    """Return a function that makes missing runs and returns which.
+    """Return a function that makes missing runs and returns their names.
 
     With `dry`, it raises _MadeError instead.
     """
@@ -232,7 +232,7 @@ topology.link_delay_ns = [1000, 2000, 3000]
 
 @pytest.fixture
 def swept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """Carries the sweep out in this process, up to so many runs; how many were made."""
+    """Run the sweep in this process, up to this number of runs, and return the number made."""
     (folder / "sizes.toml").write_text(SWEEP)
     monkeypatch.setattr("p4cc.execution.reports.write_sweep", lambda *_: None)
 
@@ -405,7 +405,7 @@ def test_coverage_of_others_shows_no_file_but_those_of_the_program(
 
 
 def test_a_copy_runs_as_nobody_else_and_nobody_else_writes_to_it(folder: Path, carry: Carry) -> None:
-    """Root's copy of a file with set-user-ID would be root's, and run as root, whoever runs it."""
+    """Root's copy of a file with set-user-ID would belong to root, and run as root for every user."""
     carry("out")
     run = folder / "out" / "small-none-seed1"
     (run / "more").mkdir()

@@ -1,4 +1,4 @@
-"""Flows that are not done when a run ends: told of, and a failure unless the scenario wished it."""
+"""Flows that are unfinished when a run ends: they are reported, and are an error unless the scenario expects them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_hang_is_a_failure_whatever_was_wished(
 
 
 def repeating_until(monkeypatch: pytest.MonkeyPatch, time_ns: int) -> None:
-    """Until then hosts say nothing; all that they have is a timer that comes again every millisecond."""
+    """Until this time hosts report nothing; they only have a timer that repeats every millisecond."""
     asked_ns: dict[Nic, int] = {}
     next_frame, next_wakeup_ns = Nic.next_frame, Nic.next_wakeup_ns
 
@@ -97,7 +97,7 @@ def test_timers_that_only_repeat_hide_no_hang(monkeypatch: pytest.MonkeyPatch, l
 
 
 def test_a_run_waits_for_what_is_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flow that starts late, and a link that changes."""
+    """Check a flow that starts late, and a link that changes."""
     late = {"name": "streams", "flows": [{"name": "a", "source": 0, "destination": 1, "size_bytes": 5_000,
                                           "start_ns": 500_000_000}]}  # fmt: skip
     found = summary(**QUICK, workload=late)
@@ -111,7 +111,7 @@ def test_a_run_waits_for_what_is_to_come(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("looks", [2, 3])
 def test_a_run_waits_for_a_flow_that_the_operating_system_has(looks: int) -> None:
-    """Check a flow that has started and whose NIC does not know of it when the run is looked at."""
+    """Check a flow that has started but that its NIC does not know yet."""
     changes = {**QUICK, "nic": {**QUICK.get("nic", {}), "os_overhead_ns": 50_000}}
     base_rtt_ns = plan("x", check({**SCENARIO, **changes}), Path())[0].base_rtt_ns()
     flow = {"source": 0, "destination": 1, "size_bytes": 5_000}

@@ -1,4 +1,4 @@
-"""Processes that carry out a sweep's runs, and who else can reach them."""
+"""Processes that make a sweep's runs, and who else can connect to them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_cluster_without_tls_is_refused(
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a certificate authority and a key it signed, and the same of a stranger's."""
+    """Return a folder with a certificate authority and a key that it signed, and those of a stranger."""
     folder = tmp_path_factory.mktemp("keys")
 
     def openssl(*arguments: str) -> None:

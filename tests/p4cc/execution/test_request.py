@@ -1,4 +1,4 @@
-"""A command line makes one request, which its dry run describes and which is otherwise executed."""
+"""A command line makes one request: a dry run describes it, and otherwise it is executed."""
 
 from __future__ import annotations
 

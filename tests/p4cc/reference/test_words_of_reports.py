@@ -1,4 +1,4 @@
-"""`p4cc explain` knows every word of a report, in any case and spelling."""
+"""`p4cc explain` knows every term of a report, in any case and spelling."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int,
 
 
 def headings() -> Iterator[str]:
-    """Rows, columns and headings of the pages' tables that are not data."""
+    """Return the rows, columns and headings of the pages' tables that are not data."""
     yield from (row.name for row in page._ROWS)
     yield from (name for name, *_ in page._ROWS_OF_PARTS)
     for template in FOLDER.glob("*.j2"):
@@ -45,7 +45,7 @@ def columns() -> Iterator[str]:
 
 
 def axes() -> Iterator[str]:
-    """Yield the labels that figures write down, and those that they are told by their class."""
+    """Yield the labels that figures write themselves, and those that their class gives them."""
     for file in (FOLDER / "figures").glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.keyword) and node.arg in ("xlabel", "ylabel"):

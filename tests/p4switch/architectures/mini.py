@@ -1,4 +1,4 @@
-"""An architecture of somebody else's: v1model's blocks and externs behind a package of another name."""
+"""An outside architecture: v1model's blocks and externs in a package with another name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An extern of somebody else's: `parity`, whether a number has an odd number of ones."""
+"""An outside extern: `parity`, whether a number has an odd number of ones."""
 
 from __future__ import annotations
 

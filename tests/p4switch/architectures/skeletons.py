@@ -1,4 +1,4 @@
-"""Programs made of a skeleton, whose lines of capitals stand for the code of its blocks."""
+"""Programs made from a skeleton, in which lines of capitals stand for the code of blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An extern object of somebody else's: `Tally`, sums of numbers with how many they are of, in cells."""
+"""An outside extern object: `Tally`, whose cells hold sums of numbers and how many were added."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Add(ir.ExternOperation):
-    """Beyond the last cell nothing is done, and `target` stays."""
+    """Add a number. Beyond the last cell this has no effect, and `target` keeps its value."""
 
     tally: str = field(metadata=ir.named("extern"))
     index: ir.Expr = field(metadata=ir.READ)

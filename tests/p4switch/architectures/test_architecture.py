@@ -1,4 +1,4 @@
-"""The architecture of a program is that of the package of its `main`, or the one that is asked for."""
+"""The architecture of a program is that of the package of its `main`, or a given one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An extern in one file outside of the package is compiled, run, traced, tested, proven of, and fitted."""
+"""An extern in one file outside the package: compilation, runs, traces, test generation, proofs and fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A package of one's own: a parser, a control and a deparser on each side of the queue, with headers of their own."""
+"""An outside package: a parser, a control and a deparser on each side of the queue, each side with its own headers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def path(tmp_path: Path) -> Iterator[PacketPath]:
 
 
 def program() -> Json:
-    """Ingress sends a packet where its first byte says, with a byte between; egress turns two bytes into one."""
+    """Ingress sends a packet to the port in its first byte, and inserts a byte; egress turns two bytes into one."""
     b = ProgramBuilder()
     b.types, b.headers = [], []
     b.header_type("one_t", ("value", 8, False))

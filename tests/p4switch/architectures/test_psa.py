@@ -1,4 +1,4 @@
-"""PSA programs on the built-in switch: what goes from block to block, deparsers with conditions, externs."""
+"""PSA programs on the built-in switch: values passed between blocks, conditional deparsers, externs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_egress_parses_the_bytes_that_ingress_deparsed(tmp_path: Path) -> None:
 
 
 def test_a_deparser_with_conditions_emits_what_a_path_emits(tmp_path: Path) -> None:
-    """Check the order of the path and the header's value then, also where it changes later."""
+    """Check the order of the path and the header's value at that point, even if it changes later."""
     deparser = """\
     apply {
         if (hdr.h.kind == 1) {
@@ -177,7 +177,7 @@ def checksum(*words: int) -> int:
 
 
 def test_an_internet_checksum_is_verified_and_updated(tmp_path: Path) -> None:
-    """In the parser it begins at 0 for each packet; `subtract` takes out what is there before a change."""
+    """In the parser it starts at 0 for each packet; `subtract` removes the old bytes before a change."""
     blocks = {
         "INGRESS_PARSER": """
             InternetChecksum() ck;
@@ -252,7 +252,7 @@ def test_a_register_begins_with_its_initial_value(tmp_path: Path) -> None:
 
 
 def test_a_meter_knows_the_colour_with_which_a_packet_comes(tmp_path: Path) -> None:
-    """RFC 2698: a yellow packet takes nothing of the committed rate, and a red one stays red."""
+    """RFC 2698: a yellow packet takes no committed tokens, and a red one stays red."""
     made = compiled(
         tmp_path,
         INGRESS="""

@@ -1,4 +1,4 @@
-"""Packets through TNA's and T2NA's blocks on the built-in switch, and what each extern does to them."""
+"""Packets through TNA's and T2NA's blocks on the built-in switch, and the effect of each extern."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_parser_error_drops_unless_the_program_looks(tmp_path: Path) -> None:
 
 
 def counting(count: str, tests: str, rest: str = "") -> dict[str, str]:
-    """Return blocks of a program whose parser counts, and whose ingress tells what it decided by that."""
+    """Return blocks of a program whose parser counts, and whose ingress writes the decision made from the count."""
     parser = (
         f"ParserCounter() counter; {START} packet.extract(hdr.h); {count} transition select({tests}) {{"
         f" true: yes; default: accept; }} }} state yes {{ hdr.note.setValid(); {rest} transition accept; }}"

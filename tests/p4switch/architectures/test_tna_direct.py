@@ -1,4 +1,4 @@
-"""Objects of TNA and T2NA that have a cell for each entry of a table."""
+"""Objects of TNA and T2NA with one cell for each table entry."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_what_is_of_its_table_alone(tmp_path: Path, old: str, new: str, message:
 
 
 def test_it_takes_what_a_register_by_an_index_takes(tmp_path: Path) -> None:
-    """The number of the entry is known where its action is, without a stage for it."""
+    """The number of the entry is known at its action, without another stage."""
     indexed = program().replace("DirectRegister<pair_t>({7, 9}) cells", "Register<pair_t, bit<8>>(5) cells")
     indexed = indexed.replace("DirectRegisterAction<pair_t,", "RegisterAction<pair_t, bit<8>,")
     indexed = indexed.replace("count.execute()", "count.execute(hdr.h.kind)").replace("registers = cells;", "")

@@ -1,4 +1,4 @@
-"""`Lpf` and `Wred` of TNA and T2NA, by an index and for each entry of a table."""
+"""`Lpf` and `Wred` of TNA and T2NA, with an index and for each table entry."""
 
 from __future__ import annotations
 

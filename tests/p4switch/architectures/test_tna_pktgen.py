@@ -1,4 +1,4 @@
-"""The packet generator of TNA and T2NA: what packets trigger, and what it sends."""
+"""The packet generator of TNA and T2NA: packets that trigger it, and packets that it sends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EMITS = {
 
 
 def recirculating(arch: str) -> dict[str, str]:
-    """Return the blocks of a program whose packets go through ingress twice, and the generated ones once."""
+    """Return the blocks of a program whose packets pass ingress twice, and whose generated packets pass it once."""
     port = {"tna": 68, "t2na": 6}[arch]
     return {
         "INGRESS": f"""apply {{
@@ -81,7 +81,7 @@ def test_a_pattern_in_what_is_recirculated_has_packets_generated(tmp_path: Path,
 
 
 def test_what_an_application_needs(tmp_path: Path) -> None:
-    """It is enabled, has the trigger, and has batches of packets. Every one that has them takes part."""
+    """It takes part if it is enabled, has the trigger, and has batches of packets."""
     made = switch(tmp_path, "t2na", **EMITS)
     for without in ({"enabled": 0}, {"trigger": BY_RECIRCULATION}, {"batches": 0}, {"packets": 0}):
         configure(made, "t2na", 0, **({"trigger": BY_DEPARSER} | without))

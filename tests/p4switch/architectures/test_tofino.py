@@ -1,4 +1,4 @@
-"""Declarations of TNA and T2NA: what programs may leave out, and which of both a program is for."""
+"""Declarations of TNA and T2NA: optional parameters, and the chip that a program is for."""
 
 from __future__ import annotations
 

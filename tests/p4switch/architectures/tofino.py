@@ -1,4 +1,4 @@
-"""Programs for TNA and T2NA of one pipeline, block by block, and what the built-in switch does with packets."""
+"""Programs for TNA and T2NA with one pipeline, block by block, and their packets on the built-in switch."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def write(folder: Path, **blocks: str) -> Path:
 
 
 def write_with_ghost(folder: Path, ghost: str, **blocks: str) -> Path:
-    """Write a program for T2NA with `ghost`: its control Ghost, and objects that all blocks share."""
+    """Write a program for T2NA with the control Ghost in `ghost`, and objects that all blocks share."""
     path = write(folder, **blocks)
     text = path.read_text().replace("struct headers {", f"{ghost}struct headers {{")
     path.write_text(text.replace("EgressDeparse()) pipe;", "EgressDeparse(), Ghost()) pipe;"))

@@ -1,4 +1,4 @@
-"""A BfRuntime server around the built-in switch, and a small client for it."""
+"""A BfRuntime server around the built-in switch, and a small client."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ DEPARSER = """
 
 
 class Client:
-    """Names of a program's tables, keys, data and actions instead of ids."""
+    """Client that uses names of tables, keys, data and actions instead of ids."""
 
     def __init__(self, address: str, bf_rt: dict[str, Any]) -> None:
         self._channel = grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)])
@@ -87,7 +87,7 @@ class Client:
         return made(request, timeout=10, **more)
 
     def subscribe(self, device_id: int = 0, **wants: bool) -> Iterator[Message]:
-        """Yield what the server sends over a stream: digests, and what `wants` names."""
+        """Yield messages of the server's stream: digests, and those that `wants` names."""
         pb = bfruntime_pb2
         made = self._channel.stream_stream(
             SERVICE + "StreamChannel", pb.StreamMessageRequest.SerializeToString, pb.StreamMessageResponse.FromString
@@ -164,7 +164,7 @@ class Client:
         return [self._told(e.table_entry) for e in self.entities(table_entry=query)]
 
     def entities(self, pipe: int = 0xFFFF, **query: Message) -> list[Message]:
-        """Return the entities that a query means."""
+        """Return the entities that a query selects."""
         request = bfruntime_pb2.ReadRequest(entities=[bfruntime_pb2.Entity(**query)])
         request.target.pipe_id = pipe
         made = self._channel.unary_stream(

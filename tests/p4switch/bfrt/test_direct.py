@@ -1,4 +1,4 @@
-"""Data of match-action entries that are cells of direct registers, low-pass filters and RED."""
+"""Data of match-action entries in cells of direct registers, low-pass filters and RED."""
 
 from __future__ import annotations
 

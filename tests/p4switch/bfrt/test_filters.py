@@ -1,4 +1,4 @@
-"""Low-pass filters and RED by an average, over BfRuntime."""
+"""Low-pass filters and RED of an average, over BfRuntime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of a hash: its algorithm, the parts of the fields that it hashes, and the hash of given fields."""
+"""Tables of a hash: its algorithm, the slices of its fields, and the hash of given fields."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def hashed(bench: Bench, kind: int, value: int) -> int:
 
 
 def inputs(kind: int, value: int) -> bytes:
-    """Return what the program hashes: fields of 20 bits, behind 4 zeros."""
+    """Return the bytes that the program hashes: fields of 20 bits after 4 zeros."""
     return ((kind & 0x7F) << 13 | 9 << 8 | value).to_bytes(3, "big")
 
 
@@ -233,7 +233,7 @@ def test_an_extended_hash_stays_that_of_the_program(tmp_path: Path) -> None:
 
 
 def test_a_cell_of_any_bytes_reads_nothing_but_the_fields(bench: Bench) -> None:
-    """Slices outside the fields are ignored, so that equal fields have equal hashes whatever the cell."""
+    """Slices outside the fields are ignored, so that equal fields have equal hashes with any cell."""
     draw = random.Random(5)
     others = objects.packed(Hash, {})
     cells = [b"\xff" * len(others), b"\x01" + bytes(len(others) - 1)]

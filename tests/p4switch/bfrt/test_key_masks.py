@@ -45,7 +45,7 @@ def entry(client: Client, port: int, **changes: int) -> Message:
 
 
 def set_masks(client: Client, **masks: int) -> None:
-    """Set the masks of the fields in their order: `kind`, `value`, `valid`, `wide`; what is not given is ignored."""
+    """Set the masks of the fields `kind`, `value`, `valid` and `wide`, in this order; others are ignored."""
     request = bfruntime_pb2.WriteRequest()
     request.target.pipe_id = 0xFFFF
     attribute = request.updates.add(type="INSERT").entity.table_attribute
@@ -82,7 +82,7 @@ def test_masked_bits_are_ignored_in_packets_and_in_entries(bench: Bench) -> None
 
 
 def test_entries_of_p4runtime_are_masked_too(bench: Bench) -> None:
-    """An entry with ignored bits matches packets without them, and is the one that BfRuntime finds."""
+    """An entry with ignored bits matches packets without them, and BfRuntime finds it."""
     client = bench.client
     set_masks(client, kind=0xFC, value=0x3F, valid=1, wide=(1 << 96) - 1)
     put(client)

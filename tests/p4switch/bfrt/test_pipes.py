@@ -1,4 +1,4 @@
-"""BfRuntime on a switch of several pipes: entries of all pipes or of one, and programs that run beside each other."""
+"""BfRuntime on a switch of several pipes: entries of all pipes or one, and different programs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Bench:
         self.client = Client(f"127.0.0.1:{self.server.port}", {"tables": tables})
 
     def builder(self, number: int) -> Callable[[object], Switch]:
-        """Return a function that gives the switch of this pipe, whatever its program."""
+        """Return a function that returns the switch of this pipe for any program."""
         return lambda _: self.switches[number]
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ def route(bench: Bench, kind: int, port: int | None = None) -> Any:
 
 
 def single(bench: Bench, mode: Any = SINGLE) -> None:
-    """Give each pipe entries of its own."""
+    """Give each pipe its own entries."""
     request = bfruntime_pb2.WriteRequest()
     request.target.pipe_id = 0xFFFF
     attribute = request.updates.add(type="INSERT").entity.table_attribute

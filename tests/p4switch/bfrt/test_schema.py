@@ -1,4 +1,4 @@
-"""Content of `bf-rt.json` for a program. The ids by name are those that p4c's Tofino back end writes."""
+"""Content of `bf-rt.json` for a program. The ids by name equal those of p4c's Tofino back end."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The BfRuntime server: what is written is what packets meet, what P4Runtime sees, and what is read again."""
+"""The BfRuntime server: writes that affect packets, that P4Runtime sees, and that can be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators of expressions, with operands of types that they take."""
+"""Operators of expressions, with operands of valid types."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ OPERATORS = [
 def operation(op: str, t: Bits, other: Bits, amount: Bits, part: tuple[int, int]) -> ir.Op:
     """Return an operator with fields `h.f0`, `h.f1` ... as operands.
 
-    `t` is the type of the first one, except for conditions. `other` is the type of a second operand or a cast's result
-    if it need not be `t`, `amount` that of a shift's second operand, and `part` the highest and lowest bit of a slice.
+    `t` is the type of the first operand, except in conditions. `other` is the type of a second
+    operand or of a cast's result, if it need not be `t`; `amount` is the type of a shift's second
+    operand, and `part` the highest and lowest bit of a slice.
     """
     kinds: list[Type] = [t, t]
     result: Type = t

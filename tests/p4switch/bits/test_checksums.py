@@ -1,4 +1,4 @@
-"""CRCs against check values and binascii; the Internet checksum against RFC 1071, over both domains."""
+"""CRCs compared with check values and binascii; the Internet checksum with RFC 1071; both in both domains."""
 
 from __future__ import annotations
 

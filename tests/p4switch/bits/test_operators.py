@@ -1,4 +1,4 @@
-"""Operators over integers against exact arithmetic, and over formulas against integers."""
+"""Operators over integers compared with exact arithmetic, and over formulas compared with integers."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_what_has_no_value_at_compile_time(op: str, left: int, right: int) -> No
 
 @st.composite
 def operations(draw: st.DrawFn, op: str) -> tuple[ir.Op, list[int]]:
-    """Draw the operator with operands of types that it takes, and their values."""
+    """Draw the operator with operands of valid types, and their values."""
     t = draw(bits)
     other, length = draw(bits), draw(st.integers(1, t.width))
     amount = draw(st.sampled_from([Bits(other.width), Bits(7)]))

@@ -1,4 +1,4 @@
-"""A small part of P4-16, with its own trees, text and meaning: what tests of the order of evaluation compare with.
+"""A small part of P4-16 with its own trees, text and semantics, for comparison in tests of the evaluation order.
 
 Numbers are of 8 bits. Places are the fields `hdr.data.a` to `d`, the elements of the stack `hdr.items` and of the array
 `meta.cells`, and variables and parameters. Meaning follows the language specification: expressions from left to right
@@ -74,7 +74,7 @@ class Conditional:
 
 @dataclass(frozen=True)
 class Call:
-    """`arguments` in the order of the call: the index of the parameter, and an expression or place."""
+    """Call with `arguments` in their order: the index of the parameter, and an expression or place."""
 
     function: Callee
     arguments: tuple[tuple[int, Expr], ...]
@@ -83,7 +83,7 @@ class Call:
 
 @dataclass(frozen=True)
 class PartOfPair:
-    """One field of a `pair_t` that is made of two expressions, which come in the order `names`."""
+    """One field of a `pair_t` made from two expressions, which are evaluated in the order `names`."""
 
     names: tuple[str, str]
     values: tuple[Expr, Expr]
@@ -144,7 +144,7 @@ class SetElement:
 
 @dataclass(frozen=True)
 class Run:
-    """A call for nothing but its effects: of an action or function, or the application of a control or parser."""
+    """Call for its effects only: of an action or function, or the application of a control or parser."""
 
     call: Call
 
@@ -533,7 +533,7 @@ def table_text(table: Apply) -> str:
 
 
 def program_text(program: Program, cells: bool = True) -> str:
-    """Return the program as a v1model one; `cells` is whether it has the array `meta.cells`, which reads as 0 else."""
+    """Return the program for v1model; `cells`: it has the array `meta.cells`, which otherwise reads as 0."""
     report = REPORT
     for i in range(ELEMENTS):
         report = report.replace(f"CELL{i}", f"meta.cells[{i}]" if cells else "0")
@@ -582,9 +582,10 @@ V1Switch(parse(), verify_sums(), ingress(), egress(), update_sums(), deparse()) 
 
 @dataclass(frozen=True)
 class Scope:
-    """Names that exist in some place.
+    """Names that exist in a place.
 
-    `control` is set where tables and registers are; `blocks` are the kinds that can be called besides functions.
+    `control` is true where tables and registers exist; `blocks` are the kinds of blocks that can be
+    called besides functions.
     """
 
     readable: tuple[str, ...]
@@ -602,9 +603,10 @@ class Scope:
 
 
 class Maker:
-    """Makes programs in which what is evaluated in one place changes what is read in others.
+    """Makes programs in which the evaluation of one part changes what another part reads.
 
-    `plain` ones have no arrays, loops and compound assignments, which p4c's back end for BMv2 does not take everywhere.
+    `plain` programs have no arrays, loops or compound assignments, which p4c's back end for BMv2
+    does not accept everywhere.
     """
 
     def __init__(self, rng: random.Random, plain: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""BMv2 JSON, P4Info and the cache, on small programs."""
+"""BMv2 JSON, P4Info and the cache of small programs."""
 
 from __future__ import annotations
 

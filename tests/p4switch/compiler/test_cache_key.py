@@ -1,4 +1,4 @@
-"""The code that a compilation executes is part of the key of its cached result."""
+"""The key of a cached compilation includes the code that the compilation executes."""
 
 import subprocess
 import sys

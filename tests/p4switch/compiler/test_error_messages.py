@@ -1,4 +1,4 @@
-"""Programs with mistakes: each line that has one says in a comment what the compiler must report there."""
+"""Programs with mistakes: a comment on each wrong line has the message that the compiler must report there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs with side effects wherever P4 fixes an order: compiled, and evaluated as the specification says."""
+"""Programs with side effects wherever P4 fixes an order: their compilation compared with the specification's order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of evaluation (language specification, sections 6.8 and 8.1): from left to right, as the source has it."""
+"""The order of evaluation (language specification, sections 6.8 and 8.1): from left to right in the source."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_keys_of_a_table(process: Callable[..., str], keys: str, entry: str) -> 
 
 
 def test_what_a_condition_leaves_out_takes_nothing_of_the_packet(process: Callable[..., str]) -> None:
-    """A `lookahead` that would fail for want of bits, on the side that is not evaluated."""
+    """A `lookahead` that would fail for lack of bits is on the side that is not evaluated."""
     parser = """state start {
         pkt.extract(hdr.data);
         if (hdr.data.a == 1 && pkt.lookahead<bit<64>>() == 2) { hdr.data.b = 1; }

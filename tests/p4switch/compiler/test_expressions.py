@@ -1,4 +1,4 @@
-"""Random expressions: computed at compile time, on the switch, and by a model of the language written down here."""
+"""Random expressions computed at compile time, on the switch, and by a model of the language in this file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def clamp(value: int, width: int, signed: bool) -> int:
 
 
 class Maker:
-    """Makes expressions over operands `names`; the same seed makes the same texts, whatever the values."""
+    """Makes expressions over operands `names`; a seed always makes the same texts, for any values."""
 
     def __init__(self, seed: int, values: list[int], names: list[str]) -> None:
         self.rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Results of the front end in the tree and the facts, as the `ast` and `facts` modules promise them."""
+"""Results of the front end in the tree and the facts, as documented in the modules `ast` and `facts`."""
 
 from __future__ import annotations
 

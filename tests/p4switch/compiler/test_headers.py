@@ -1,4 +1,4 @@
-"""Headers, stacks, unions and selects as the language specification has them, where BMv2 by itself does less."""
+"""Headers, stacks, unions and selects by the language specification, where BMv2 alone does less."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that are resolved, before anything has a type."""
+"""Names are resolved before any expression has a type."""
 
 from __future__ import annotations
 

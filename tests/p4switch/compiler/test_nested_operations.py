@@ -1,4 +1,4 @@
-"""Operations nested deeply: the JSON stays in proportion to the source, wherever an expression may stand."""
+"""Deeply nested operations: the size of the JSON is proportional to the source for every place of an expression."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def compiled(tmp_path: Path) -> Callable[[str], Compiled]:
 
 
 def sizes(compiled: Callable[[str], Compiled], body: str, nest: Nest) -> list[int]:
-    """Return the characters of the JSON at no, half and the whole depth, without what it quotes of the source."""
+    """Return the numbers of characters of the JSON at depth 0, half and full depth, without quoted source."""
     return [size(compiled, body, nested(nest, depth)) for depth in (0, DEPTH // 2, DEPTH)]
 
 
@@ -209,7 +209,7 @@ LEVELS = 16
 
 @pytest.mark.parametrize("seed", range(3))
 def test_mixed_nests(compiled: Callable[[str], Compiled], seed: int) -> None:
-    """Levels of any nests add to the JSON what they add to a nest of their own, and compute what they should."""
+    """In a mixed nest each level adds the same to the JSON as in a nest of its kind, and computes the same."""
     names = random.Random(seed).choices(sorted(NESTS), k=LEVELS)
     text = "hdr.data.y"
     for name in names:
@@ -276,7 +276,7 @@ def test_values(compiled: Callable[[str], Compiled], name: str) -> None:
 
 
 def test_ranges_of_a_select_that_make_too_many_cases(compiled: Callable[[str], Compiled]) -> None:
-    """Each of these ranges takes 126 values with masks."""
+    """Each of these ranges needs 126 values with masks."""
     select = "select(hdr.data.x, hdr.data.y, hdr.data.x) { (R, R, R): accept; default: accept; }"
     body = VALUE.replace("NEST", "0").replace("CHECKSUM", "").replace("transition accept;", f"transition {select}")
     with pytest.raises(CompileError, match="the ranges of this select make 2000376 cases of masks, at most 65536"):

@@ -130,7 +130,7 @@ GIVE_A_PLACE = {
 
 
 def test_no_error_is_raised_without_a_place() -> None:
-    """All `UserError`s of the compiler are made where a place is known; others are caught and given one."""
+    """All `UserError`s of the compiler are raised with a place, or are caught and get one."""
     made: set[tuple[str, str]] = set()
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

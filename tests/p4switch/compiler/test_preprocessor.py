@@ -15,7 +15,7 @@ TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\w+|\S')
 
 
 def preprocess(tmp_path: Path, text: str, **defines: str) -> str:
-    """Return the tokens that come out, separated by spaces."""
+    """Return the resulting tokens, separated by spaces."""
     path = tmp_path / "program.p4"
     path.write_text(text)
     return " ".join(Preprocessor([tmp_path], defines).run(path).text.split())

@@ -1,4 +1,4 @@
-"""Any input: the compiler answers soon with a program or errors, and never crashes."""
+"""For any input the compiler soon returns a program or errors, and never crashes."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ COSTLY = {
 
 @pytest.mark.parametrize(("body", "line"), COSTLY.values(), ids=COSTLY.keys())
 def test_what_costs_much_is_counted(tmp_path: Path, body: str, line: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operations and values count, not time: a program is refused on every machine or on none."""
+    """Operations and values are counted, not time, so that all machines refuse the same programs."""
     path = tmp_path / "x.p4"
     wide = "struct w0 { bit<8> a; bit<8> b; }" + "".join(f"struct w{i + 1} {{ w{i} a; w{i} b; }}" for i in range(9))
     wide += "typedef w9 wide_t; void f(inout wide_t a, in wide_t b) { a = b; } void g(inout wide_t a) { f(a, a); }"

@@ -1,4 +1,4 @@
-"""Names of earlier v1model and of P4-14: the error says what to write instead, and that is there."""
+"""Names of earlier v1model and of P4-14: the error gives the replacement, which exists."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ DECLARED = {  # those that v1model still declares
 
 
 def refused(folder: Path, **parts: str) -> tuple[str, str]:
-    """Return the message, and its source line."""
+    """Return the message, and the source line that it names."""
     path = folder / "program.p4"
     path.write_text(PROGRAM.format(**{**PLAIN, **parts}))
     with pytest.raises(CompileError) as caught:

@@ -1,4 +1,4 @@
-"""Named warnings: each on a program that deserves it; silenced, and made errors."""
+"""Named warnings, each on a program that causes it: printed, silenced, and made errors."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Namespace:
 
 
 class Zygote:
-    """Starts processes as `zygote.py` says."""
+    """Starts processes in the way that `zygote.py` describes."""
 
     def __init__(self) -> None:
         command = [sys.executable, str(Path(__file__).with_name("zygote.py"))]
@@ -107,7 +107,7 @@ class Zygote:
 
 
 class Forked:
-    """A process of a zygote's, to be used as one of `subprocess`."""
+    """A process of a zygote, with the interface of one of `subprocess`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -138,7 +138,8 @@ class Forked:
 class Daemon:
     """`p4cc switch` in a namespace, with its P4Runtime server at a Unix socket.
 
-    A process that is forked from one that has loaded p4cc; without a `zygote`, one of a Python of its own.
+    It is forked from a process that has loaded p4cc or, without a `zygote`, started with a new
+    Python.
     """
 
     def __init__(
@@ -168,7 +169,7 @@ class Daemon:
         self.clients: list[GrpcClient] = []
 
     def client(self) -> GrpcClient:
-        """Return a primary controller, as soon as the server answers."""
+        """Return a primary controller when the server answers."""
         wait_until(lambda: self.process.poll() is not None or Path(self.address.partition(":")[2]).exists(), 60)
         assert self.process.poll() is None, self.process.communicate(timeout=5)
         client = GrpcClient(self.address, 1, timeout_s=60)
@@ -215,7 +216,7 @@ def zygote() -> Iterator[Zygote]:
 def start(namespace: Namespace, zygote: Zygote, tmp_path: Path) -> Iterator[Any]:
     """Yield a function that starts switch processes on s1, s2 and s3 as ports 1, 2 and 3.
 
-    `anew`: in a Python of its own.
+    `anew`: with a new Python.
     """
     started: list[Daemon] = []
 
@@ -233,7 +234,7 @@ def start(namespace: Namespace, zygote: Zygote, tmp_path: Path) -> Iterator[Any]
 
 
 def quiet(sock: socket.socket, seconds: float = 0.2) -> bool:
-    """Nothing arrives."""
+    """Return whether no frame arrives."""
     sock.settimeout(seconds)
     try:
         sock.recv(10000)

@@ -1,4 +1,4 @@
-"""User of p4runtime-shell, in that shell's own environment, who talks to the test through pipes.
+"""User of p4runtime-shell, in that shell's own environment, which communicates with the test over pipes.
 
 usage: shell_session.py ADDRESS P4INFO JSON
 """

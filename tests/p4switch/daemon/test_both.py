@@ -1,4 +1,4 @@
-"""The harness's controller programs a switch process, the built-in one and BMv2's, and packets go where they should."""
+"""The harness's controller programs the built-in switch process and BMv2's, and packets leave by the right ports."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_a_file_has_ports_by_number_and_lists(tmp_path: Path) -> None:
 
 
 class Ports:
-    """Stand-in for a `Live` that keeps what its ports are given."""
+    """Stand-in for a `Live` that keeps the settings of its ports."""
 
     def __init__(self) -> None:
         self.given: list[tuple[int, ...]] = []
@@ -71,7 +71,7 @@ def test_a_port_that_is_no_number_is_named(tmp_path: Path) -> None:
     ("settings", "tick_ns"), [({"tick_ns": 2500}, 2500), ({"tick_ns": 2500, "model_tick_ns": 1}, 1)]
 )
 def test_programs_count_time_in_the_models_nanoseconds(tmp_path: Path, settings: dict[str, int], tick_ns: int) -> None:
-    """Check that a tick is one model nanosecond where time goes slower than the wall clock."""
+    """Check that a tick is one nanosecond of model time, even with a dilation."""
     ingress = (
         "apply { tm.ucast_egress_port = 2; hdr.wide.setValid(); hdr.wide.a = parsed.global_tstamp[31:0];"
         " hdr.wide.b = 0; }"

@@ -1,4 +1,4 @@
-"""Frames of `p4cc switch`: the same, in the same order, by AF_PACKET and by AF_XDP."""
+"""AF_PACKET and AF_XDP give `p4cc switch` the same frames in the same order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def port(stats: dict[str, Any], number: int) -> dict[str, Any]:
 
 @senders
 def test_frames_of_all_sizes_in_order(start: Any, namespace: Namespace, compiled: Any, send: str) -> None:
-    """With an MTU of 9000 AF_XDP takes frames of up to 4096 bytes; AF_PACKET sends those between them."""
+    """With an MTU of 9000 AF_XDP sends frames of up to 4096 bytes, and AF_PACKET the larger ones between them."""
     daemon = start("--no-p4", "--send", send)
     Remote(daemon.client(), compiled).forward(2, 2)
     h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
@@ -126,7 +126,7 @@ def test_the_log_says_how_frames_are_sent(start: Any, send: str) -> None:
 
 @needs_xdp
 def test_where_there_is_no_af_xdp_af_packet_sends(start: Any, namespace: Namespace, compiled: Any) -> None:
-    """A queue of an interface has one AF_XDP socket; the first switch has it."""
+    """A queue of an interface can have one AF_XDP socket, which the first switch has."""
     first: Daemon = start("--no-p4", "--send", "xdp")
     first.client()
     second: Daemon = start("--no-p4")

@@ -1,4 +1,4 @@
-"""A switch in real time, `Live`, by itself: frames are handed to it, and all of its ports are its CPU's."""
+"""A switch in real time, `Live`, alone: tests pass frames to it, and all of its ports are CPU ports."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ UNICAST, RECIRCULATE = 1, 4  # what becomes of packets for hosts of these number
 
 @pytest.mark.parametrize("what", [UNICAST, RECIRCULATE])
 def test_pauses_name_the_class_that_packets_came_with(what: int) -> None:
-    """The program has packets of class 3 wait as those of priority 4; what has to stop is their sender's class 3.
+    """The program puts packets of class 3 into queues of priority 4; the sender has to stop class 3.
 
-    That of what is recirculated does not depend on who has sent something in the meantime.
+    The class of recirculated packets does not depend on other senders meanwhile.
     """
     module = daemon.load()
     live = module.Live()
@@ -90,7 +90,7 @@ def test_a_running_switch_serves_a_queue_once_it_is_enabled(tmp_path: Path) -> N
 
 
 def test_a_chip_program_stops_a_queue_and_releases_it(tmp_path: Path) -> None:
-    """The first byte of a packet is its queue; 255 is that of one that stops or releases queue 9 of port 16."""
+    """The first byte of a packet is its queue; 255 marks a packet that stops or releases queue 9 of port 16."""
     program = tofino.compiled(
         tmp_path,
         "t2na",

@@ -1,4 +1,4 @@
-"""Switch process with several pipes, each of which is a device to P4Runtime."""
+"""Switch process with several pipes, each of which is a P4Runtime device."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_pipes_run_programs_of_one_chip(process: SwitchProcess, step: Compiled) 
 def test_a_program_that_is_not_installed_decides_nothing_for_other_pipes(
     process: SwitchProcess, step: Compiled
 ) -> None:
-    """A saved one is refused when it is committed, if another pipe has a program for another chip by then."""
+    """Committing a saved program fails if another pipe has meanwhile got one for another chip."""
     t2na = compile_program(SOURCE_DIRECTORY / "ecn.p4", (SOURCE_DIRECTORY,), {}, "t2na")
     request = p4runtime_pb2.SetForwardingPipelineConfigRequest
     device = process.devices[0]
@@ -145,7 +145,7 @@ def test_packets_to_a_port_that_does_not_exist_run_egress(tmp_path: Path) -> Non
 
 
 def test_a_frame_comes_back_by_a_port_that_loops(tmp_path: Path) -> None:
-    """It does so after the delay of the link, and leaves by the CPU port then."""
+    """It returns after the delay of the link, and then leaves by the CPU port."""
     ingress = "apply { tm.ucast_egress_port = intrinsic.ingress_port == 68 ? 9w1 : 9w68; }"
     events: list[Event] = []
     delay_ns = 30_000_000
@@ -171,7 +171,7 @@ def test_a_frame_comes_back_by_a_port_that_loops(tmp_path: Path) -> None:
 
 
 def test_changes_of_links_are_told_to_the_devices_at_their_times(tmp_path: Path, step: Compiled) -> None:
-    """Port 9 goes down at once, and comes up again later; changes of the same time have their order."""
+    """Port 9 goes down at once and comes up later; changes at the same time keep their order."""
     changes = tmp_path / "changes.json"
     traffic = TrafficSettings(ports={9: PortSettings(loops=True)})
     process = SwitchProcess({}, address="127.0.0.1:0", traffic=traffic, changes_file=changes)
@@ -208,7 +208,7 @@ def test_changes_of_links_are_told_to_the_devices_at_their_times(tmp_path: Path,
 
 
 def test_packets_of_timers_have_numbers_of_their_own(tmp_path: Path) -> None:
-    """A trace distinguishes them from each other, and from the frame that came before them."""
+    """A trace distinguishes them from each other, and from an earlier frame."""
     program = tofino.write(tmp_path, INGRESS="apply { tm.ucast_egress_port = 9; }")
     events: list[Event] = []
     process = SwitchProcess({}, address="127.0.0.1:0", trace=events.append)

@@ -1,4 +1,4 @@
-"""`p4cc switch` on veth pairs: packets, P4Runtime, the traffic manager in real time, its end."""
+"""`p4cc switch` on veth pairs: packets, P4Runtime, the traffic manager in real time, and the end."""
 
 from __future__ import annotations
 
@@ -383,7 +383,7 @@ def test_a_new_pipeline_under_traffic(start: Any, namespace: Namespace, compiled
 
 
 def test_a_signal_may_come_to_any_of_its_threads(start: Any) -> None:
-    """The kernel gives it to another when the main thread has one already."""
+    """The kernel gives it to another thread if one is pending for the main thread."""
     daemon = start("--no-p4")
     daemon.client()
     process = daemon.process.pid

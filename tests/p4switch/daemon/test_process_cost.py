@@ -1,4 +1,4 @@
-"""The benchmark of the switch process: what it is compared with."""
+"""The benchmark of the switch process, and its baselines."""
 
 import subprocess
 

@@ -27,7 +27,7 @@ except ImportError:
 
 
 def test_sanitized(namespace: Namespace) -> None:
-    """`namespace`: skips where the tests inside would."""
+    """The fixture `namespace` skips this test where the tests inside would be skipped."""
     env = os.environ | {"CC": " ".join((*native.compiler(), *native.SANITIZE))}
     subprocess.run([sys.executable, "-c", BUILD], env=env, capture_output=True, timeout=550, check=False)
     env |= {"LD_PRELOAD": runtime("libasan.so"), "ASAN_OPTIONS": OPTIONS, "PYTHONMALLOC": "malloc"}

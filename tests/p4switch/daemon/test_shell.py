@@ -1,4 +1,4 @@
-"""p4runtime-shell, which nobody here wrote, against the built-in switch as a process, with packets."""
+"""p4runtime-shell, an independent client, with a built-in switch process and packets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Process from which tests fork switch processes, since loading takes most of a second of CPU.
+"""Process from which tests fork switch processes, because loading p4cc takes most of a second of CPU time.
 
-Each line that it reads is [arguments of `p4cc`, network namespace, folder], of which it makes a process. In the folder
-are then `stderr`, `pid` and, once it has ended, `status`, as of `os.wait`.
+Each input line is [arguments of `p4cc`, network namespace, folder], and starts a process. The
+folder then has the files `stderr`, `pid` and, after the end of the process, `status`, as of
+`os.wait`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _PACKAGES = ("p4switch.engine", "p4switch.p4runtime", "p4switch.compiler")
 
 
 def keep(arguments: list[str], namespace: str, folder: Path) -> None:
-    """Fork the switch's process, which returns; its parent waits for it, and does not."""
+    """Fork the switch's process, in which the call returns; its parent waits for it, and does not return."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if pid == 0:

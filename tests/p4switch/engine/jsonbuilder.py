@@ -1,4 +1,4 @@
-"""Small BMv2 JSONs, put together by hand."""
+"""Small hand-made BMv2 JSONs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def assign(target: Json, source: Json) -> Json:
 
 
 class ProgramBuilder:
-    """A program of which nothing is there but standard metadata: packets leave unchanged from port 0."""
+    """A program with standard metadata only: packets leave unchanged by port 0."""
 
     def __init__(self) -> None:
         self.types: list[Json] = [{"name": "standard_metadata_t", "id": 0,
@@ -100,7 +100,7 @@ class ProgramBuilder:
 
     def state(self, name: str, ops: list[Json], key: list[Json] | None = None,
               transitions: list[tuple[str | None, str | None, str | None]] | None = None) -> None:
-        """Transitions are (value, mask, next); a value of None is the default."""
+        """Add a state. Transitions are (value, mask, next); a value of None is the default."""
         self.states.append({
             "name": name, "id": len(self.states), "parser_ops": ops, "transition_key": key or [],
             "transitions": [
@@ -121,7 +121,7 @@ class ProgramBuilder:
 
     def table(self, name: str, keys: list[tuple[str, Json]], actions: list[int], *, pipeline: str = "ingress",
               default: int | None = None, data: list[str] | None = None, **more: Json) -> None:
-        """Tables of a pipeline run one after the other."""
+        """Add a table. The tables of a pipeline run one after the other."""
         kinds = [kind for kind, _ in keys]
         match_type = next((k for k in ("range", "ternary", "lpm") if k in kinds), "exact")
         item = {
@@ -138,7 +138,7 @@ class ProgramBuilder:
         self.pipelines[pipeline].append(item)
 
     def run(self, primitives: list[Json], pipeline: str = "ingress") -> None:
-        """Statements of a pipeline, as a compiler has them: a table without key."""
+        """Add statements to a pipeline as a compiler does: as a table without a key."""
         name = f"statements_{len(self.actions)}"
         action = self.action(name, primitives)
         self.table(f"tbl_{name}", [], [action], pipeline=pipeline,

@@ -1,4 +1,4 @@
-"""Messages of programs by log_msg, and their asserts, in packet tests and in runs."""
+"""Messages of log_msg and asserts of programs, in packet tests and in runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators in C against the same operators over Python's integers."""
+"""Operators in C compared with the same operators over Python's integers."""
 
 from __future__ import annotations
 

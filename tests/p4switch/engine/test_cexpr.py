@@ -1,4 +1,4 @@
-"""Expressions of C: what is cast, folded and put into parentheses."""
+"""Expressions of C: casts, constant folding and parentheses."""
 
 from __future__ import annotations
 

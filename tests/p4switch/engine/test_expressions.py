@@ -1,4 +1,4 @@
-"""Random expressions in C against the same in Python's unlimited integers."""
+"""Random expressions in C compared with Python's unlimited integers."""
 
 import random
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def wrap(value: int, width: int, signed: bool) -> int:
 
 
 class Expressions:
-    """Generates an expression together with what it is worth."""
+    """Generates an expression together with its value."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng

@@ -1,4 +1,4 @@
-"""C with if and switch goes the same way through a graph as the graph itself says."""
+"""C with if and switch takes the same path through a graph as the graph itself."""
 
 import random
 import subprocess
@@ -35,7 +35,7 @@ def draws(count: int) -> C:
 
 
 def _graph(rng: random.Random) -> dict[str, flow.Node]:
-    """Jumps, conditions and choices to any node or the end, so also loops and ways that never end."""
+    """Return jumps, conditions and choices to any node or the end, with loops and endless paths."""
     names = [f"n{i}" for i in range(rng.randint(1, 9))]
     forward = rng.random() < 0.5
 

@@ -1,4 +1,4 @@
-"""Appearance of generated C: it has the source's names, and none of them can break it."""
+"""Form of the generated C: it has the names of the source, none of which can break it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FRAGMENTS = ["x = 1; /* */ y", "*/ #error", "/*/", "x\\\n*/ broken", "\u201cfoo\
 
 
 def awkward() -> ProgramBuilder:
-    """Names that are no identifiers of C, or the same where they are cut off; source that would end a comment."""
+    """Return names that are not C identifiers or become equal when shortened, and source that would end a comment."""
     b = ProgramBuilder()
     long = "two.differ.at.their.end." + "x" * 40
     b.header_type("own_t", ("int", 8, False), ("$", 8, False), (f"1{long}", 8, False), (f"2{long}", 8, False))
@@ -67,7 +67,7 @@ def test_what_it_initialises_is_named() -> None:
 
 
 def test_nobody_has_to_read_much() -> None:
-    """ecn.p4 took 2,044 lines before there was a printer, and 508 with it; there is room for more of the program."""
+    """ecn.p4 took 2,044 lines before there was a printer, and 508 with it; the limit leaves room for more."""
     lines = generated(compile_program("p4src/ecn.p4").program).text.splitlines()
     assert len(lines) <= 2044 / 3
 
@@ -75,7 +75,7 @@ def test_nobody_has_to_read_much() -> None:
 @pytest.mark.parametrize("traced", [False, True])
 @pytest.mark.parametrize("name", ["collective", "dart"])
 def test_lines_have_at_most_120_columns(name: str, *, traced: bool) -> None:
-    """These programs have deep conditions, long sums, wide structs and names that are as long as names get."""
+    """These programs have deep conditions, long sums, wide structs and names of the largest length."""
     text = generated(compile_program(f"p4src/{name}.p4").program, traced=traced).text
     assert max(map(len, text.splitlines())) <= 120
 

@@ -1,4 +1,4 @@
-"""A JSON that is wrong is refused with one line, whatever is wrong with it."""
+"""Each mistake in a JSON is reported in one line."""
 
 import copy
 import json
@@ -18,7 +18,7 @@ Json = Any
 
 
 def everything() -> Json:
-    """Return a program with something of almost everything in it."""
+    """Return a program with nearly every element of the format."""
     b = ProgramBuilder()
     b.header_type("h_t", ("a", 8), ("b", 24), ("c", 128))
     b.header_type("v_t", ("n", 8), ("v", "*"), max_length=5)
@@ -133,7 +133,7 @@ def edit(change: Callable[[Json], None]) -> Json:
 
 
 def reverse_range(document: Json) -> None:
-    """Make the first key of the first table a range, and that of its first entry an empty one."""
+    """Make the first key of the first table a range, and that of its first entry an empty range."""
     table = document["pipelines"][0]["tables"][0]
     table["key"][0].update(match_type="range", mask=None)
     table["match_type"] = "range"

@@ -1,4 +1,4 @@
-"""Parser: extraction, stacks, varbits, lookahead, errors, and frames of which only the headers are there."""
+"""Parser: extraction, stacks, varbits, lookahead, errors, and frames with only their headers present."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ Json = Any
 
 
 def error_program(ops: list[Json], **state: Any) -> ProgramBuilder:
-    """Header h (2 bytes) in the first state, `ops` in the second; e: error and length of the packet."""
+    """Return a program with header h (2 bytes) in the first state, `ops` in the second; e: error and packet length."""
     b = ProgramBuilder()
     b.header_type("h_t", ("a", 8), ("b", 8))
     b.header_type("e_t", ("error", 8), ("length", 16))
@@ -110,7 +110,7 @@ def test_many_cases() -> None:
 
 
 def stack_program() -> ProgramBuilder:
-    """Labels are parsed until one has its lowest bit set; `next` of the stack says how many."""
+    """Return a parser of labels up to one whose lowest bit is set; `next` of the stack counts them."""
     b = ProgramBuilder()
     b.header_type("label_t", ("v", 7), ("last", 1))
     b.stack("s", "label_t", 3)

@@ -12,7 +12,7 @@ Json = Any
 
 
 def program() -> ProgramBuilder:
-    """Header h: command, type of instance, egress port and rid as egress sees them, a number from ingress, length."""
+    """Return a program with header h: command, instance type, egress port and rid in egress, ingress number, length."""
     b = ProgramBuilder()
     b.header_type("h_t", ("cmd", 8), ("type", 8), ("port", 16), ("rid", 16), ("m", 8), ("length", 16))
     b.header_type("m_t", ("kept", 8), ("lost", 8))
@@ -25,7 +25,7 @@ def program() -> ProgramBuilder:
 
 
 def when(b: ProgramBuilder, pipeline: str, condition: Json, primitives: list[Json]) -> None:
-    """Add a conditional and its statements, after what the pipeline has so far."""
+    """Add a conditional and its statements to the end of the pipeline."""
     name = f"if_{pipeline}_{len(b.conditionals[pipeline])}"
     b.run(primitives, pipeline)
     table = b.pipelines[pipeline][-1]
@@ -34,7 +34,7 @@ def when(b: ProgramBuilder, pipeline: str, condition: Json, primitives: list[Jso
 
 
 def link(b: ProgramBuilder, pipeline: str) -> Json:
-    """Return the JSON, with each conditional before its statements."""
+    """Return the JSON with each conditional before its statements."""
     document = b.json()
     for p in document["pipelines"]:
         if not p["conditionals"]:
@@ -60,14 +60,14 @@ def equals(name: str, value: int) -> Json:
 
 
 def report(b: ProgramBuilder) -> None:
-    """Egress writes down what it sees."""
+    """Make egress write its values into the packet."""
     b.run([assign(field("h", "type"), sm("instance_type")), assign(field("h", "port"), sm("egress_port")),
            assign(field("h", "rid"), sm("egress_rid")), assign(field("h", "m"), field("m", "kept")),
            assign(field("h", "length"), sm("packet_length"))], "egress")
 
 
 def seen(frame: bytes) -> tuple[int, int, int, int]:
-    """Type, port, rid, number."""
+    """Return type, port, rid and number."""
     return frame[1], int.from_bytes(frame[2:4], "big"), int.from_bytes(frame[4:6], "big"), frame[6]
 
 

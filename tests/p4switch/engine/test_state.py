@@ -76,7 +76,7 @@ def test_register(width: int) -> None:
 
 
 def test_registers_of_one_size_lie_side_by_side_and_apart() -> None:
-    """Arrays of five widths, four of one size, against a dictionary: packets write, control planes read and write."""
+    """Compare arrays of five widths, four of one size, with a dictionary: packets and control planes access them."""
     sizes = {1: 4, 200: 4, 13: 4, 64: 4, 32: 5}
     b = header_program(("i", 8), *((f"v{width}", width) for width in sizes), ("pad", 2))
     b.rest["register_arrays"] = [
@@ -205,7 +205,7 @@ def test_digest() -> None:
 
 
 def crc16(data: bytes) -> int:
-    """CRC-16/ARC."""
+    """Return CRC-16/ARC."""
     crc = 0
     for byte in data:
         crc ^= byte
@@ -239,7 +239,7 @@ HASHES: dict[str, Callable[[bytes], int]] = {
 
 @pytest.mark.parametrize("algorithm", HASHES)
 def test_hash(algorithm: str) -> None:
-    """Check hashes over absent headers' fields, metadata, constants and parts of bytes."""
+    """Check hashes of absent headers' fields, metadata, constants and parts of bytes."""
     b = ProgramBuilder()
     b.header_type("h_t", ("a", 48), ("b", 16), ("c", 12), ("d", 4), ("e", 24))
     b.header_type("o_t", ("whole", 64), ("bits", 64), ("small", 64), ("payload", 64))

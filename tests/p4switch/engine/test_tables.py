@@ -1,4 +1,4 @@
-"""Lookups and control plane of tables, against a reference that looks at every entry."""
+"""Lookups and control plane of tables, compared with a reference that checks every entry."""
 
 import random
 import sys
@@ -19,7 +19,7 @@ TABLE = "MyIngress.my table \\ \"%s\""  # names are anything
 
 
 def key_program(kinds: dict[str, str], **more: Json) -> ProgramBuilder:
-    """Return a table over header fields; a hit writes its 32-bit argument to o, a miss leaves all ones."""
+    """Return a table over header fields; a hit writes its 32-bit argument to o, and a miss leaves all ones."""
     b = ProgramBuilder()
     b.header_type("k_t", *WIDTHS.items(), *([("pad", PAD)] if PAD else []))
     b.header_type("o_t", ("v", 32), ("w", 16))
@@ -55,7 +55,7 @@ def target(number: int) -> tuple[str, str, list[bytes]]:
 
 @dataclass
 class Entry:
-    """Entry of the reference; one (value, mask or prefix or high) a field."""
+    """Entry of the reference: for each field one (value, mask, prefix length or high)."""
 
     key: dict[str, tuple[int, int]]
     priority: int
@@ -103,7 +103,7 @@ class Reference:
 
 
 def near(rng: random.Random, width: int) -> int:
-    """Values that collide often, in their high and in their low bits."""
+    """Draw values that often collide in their high and low bits."""
     kind = rng.random()
     if kind < 0.4:
         return rng.randrange(min(8, 1 << width))

@@ -1,4 +1,4 @@
-"""The fabric with a stub for a pipeline, endpoints by hand, and small networks of them."""
+"""The fabric with a stub instead of a pipeline, hand-made endpoints, and small networks."""
 
 import importlib.machinery
 import importlib.util
@@ -47,7 +47,7 @@ def load() -> ModuleType:
 
 
 def examples(count: int) -> int:
-    """Return how many examples hypothesis tries; under sanitizers everything is slow."""
+    """Return how many examples hypothesis tries; with sanitizers there are fewer, because runs are slow."""
     return count // 10 if os.environ.get("P4CC_FABRIC_FLAGS") else count
 
 
@@ -60,7 +60,8 @@ def frame(
 ) -> bytes:
     """Return a RoCEv2 frame between hosts of these numbers (the low 16 bits of the address).
 
-    `mark` is its PSN, `queue` one of the highest priority's queues, and more: see stub_switch.c.
+    `mark` is its PSN and `queue` one of the highest priority's queues; stub_switch.c describes the
+    others.
     """
     ethernet = b"\x02\x00" + struct.pack("!I", ip(dst)) + b"\x02\x00" + struct.pack("!I", ip(src)) + b"\x08\x00"
     ipv4 = struct.pack("!BBHHHBBHII", 0x45, priority << 5, wire_len - 14, queue, 0, 64, 17, 0, ip(src), ip(dst))
@@ -74,7 +75,7 @@ def mark_of(data: bytes) -> int:
 
 
 class Host:
-    """Sends what it is given, each frame not before its time; keeps what it gets. Obeys PFC if told to."""
+    """Sends given frames, each no earlier than its time, and keeps received ones. Obeys PFC on request."""
 
     def __init__(self, frames: Iterable[tuple[int, bytes]] = (), obeys_pfc_of: int | None = None) -> None:
         self.frames = sorted(frames, key=lambda pair: pair[0])
@@ -117,7 +118,7 @@ class Host:
 
 
 def balance(fabric: Any) -> dict[str, int]:
-    """Return the ledger after checking it."""
+    """Return the ledger after a check of its balance."""
     terms: dict[str, int] = fabric.conservation()
     assert terms["balance"] == 0, terms
     assert terms["pfc_balance"] == 0, terms
@@ -132,7 +133,7 @@ def columns(table: dict[str, bytes]) -> dict[str, list[int]]:
 
 
 class Star:
-    """Hosts 0 .. n-1 at ports 0 .. n-1 of one switch; node n is the switch."""
+    """Hosts 0 .. n-1 at ports 0 .. n-1 of one switch, which is node n."""
 
     def __init__(
         self, hosts: list[Host], *, rate_bps: int = 100 * GBPS, delay_ns: int = 1000, framing_bytes: int = 0,

@@ -1,4 +1,4 @@
-"""Packets to ports that do not exist: as on a chip and in BMv2, egress runs for them, and then they are dropped."""
+"""Packets to ports that do not exist: egress runs for them, as on a chip and in BMv2, and then they are dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queues of a chip's port by their numbers, and advanced flow control, which stops single ones."""
+"""Queues of a chip's port by number, and advanced flow control, which stops single queues."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_queue_stops_and_goes_on(tmp_path: Path, queue: int) -> None:
 
 
 def test_a_stopped_queue_waits_in_the_order_of_its_priority(tmp_path: Path) -> None:
-    """The one that is stopped has higher ones and lower ones beside it, in the same priority and in others."""
+    """There are higher and lower queues than the stopped one, in the same priority and in others."""
     sent = [(100, packet(q, q)) for q in (2, 30, 20, 25, 7)]
     made, sink = network(tmp_path, [command(0, flow(25, 1)), *sent, command(2_000, flow(25, 0))])
     assert made.run() == "idle"
@@ -217,7 +217,7 @@ def test_queues_of_ports_that_there_are_not_are_the_ones_before(
 
 
 def test_egress_releases_a_queue_behind_the_last_packet_of_another(tmp_path: Path) -> None:
-    """As ConWeave does: what came out of order waits in a queue of its own until the tail of the others has left."""
+    """As in ConWeave, packets out of order wait in a separate queue until the tail of the others has left."""
     early = [(100, packet(20, mark, size=1000)) for mark in (4, 5)]
     late = [(3_000 * i, packet(0, i, size=1000)) for i in (1, 2)]
     tail = (9_000, packet(0, 3, command=2, message=flow(20, 0)))
@@ -248,7 +248,7 @@ GREEN, YELLOW, RED = 64, 65, 67
 
 @pytest.mark.parametrize("queue", [3, 7, 40])
 def test_a_queue_lets_a_packet_in_by_its_colour(tmp_path: Path, queue: int) -> None:
-    """The first packet finds the port idle. Each has 160 bytes: a red one has room with one other, a yellow one two."""
+    """The first packet finds the port idle. Each has 160 bytes; a red one fits beside one, a yellow one beside two."""
     colours = (GREEN, RED, GREEN, RED, YELLOW, YELLOW, RED, GREEN, GREEN, YELLOW)
     frames = [(i, packet(queue, i, command=colour)) for i, colour in enumerate(colours)]
     made, sink = network(tmp_path, frames, yellow_bytes=480, red_bytes=320, queue_bytes=800)

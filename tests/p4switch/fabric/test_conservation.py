@@ -1,4 +1,4 @@
-"""Random networks under random loads: nothing is lost without a reason, and twice the same is the same."""
+"""Random networks under random loads: every loss has a reason, and equal runs have equal results."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ _RELEASE, _STOP = 2 << 8, 3 << 8  # a queue, as the pipeline of the tests unders
 
 @dataclass(frozen=True)
 class Plan:
-    """Hosts on a random tree of switches; what they send; what happens meanwhile."""
+    """Hosts on a random tree of switches, their frames, and changes during the run."""
 
     switches: tuple[int, ...]  # parent of each switch but the first
     homes: tuple[int, ...]  # switch of each host
@@ -155,9 +155,9 @@ def results(network: Any, hosts: list[Host]) -> list[Any]:
 @settings(deadline=None, max_examples=examples(60))
 @given(plans(), st.integers(1, 3000), st.booleans(), st.integers(1, 500))
 def test_windows_leave_no_trace(plan: Plan, cut: int, independent: bool, events: int) -> None:
-    """Equal runs are equal, also with samples and callbacks that cut the windows differently, in slices.
+    """Equal runs are equal, even with samples, callbacks and slices that divide windows differently.
 
-    So they are with hosts one after the other instead of in order of time.
+    They are also equal if hosts run one after the other instead of in order of time.
     """
     logs = []
     for i in range(3):

@@ -1,4 +1,4 @@
-"""What the packet generator of TNA and T2NA does without a packet: timers, and ports that go down."""
+"""Triggers of TNA's and T2NA's packet generator other than packets: timers, and ports that go down."""
 
 from __future__ import annotations
 

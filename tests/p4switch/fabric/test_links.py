@@ -64,7 +64,7 @@ def test_one_direction_only() -> None:
 
 
 def test_a_pause_ends_with_the_link_and_is_told_again() -> None:
-    """Host 1's link is slow, so host 0 is paused; its link goes down and comes up, and the pause is sent anew."""
+    """Host 1's link is slow, so host 0 is paused; its link goes down and comes up, and the pause is sent again."""
     a = Host([(0, frame(0, 1, 1000, priority=3)) for _ in range(400)], obeys_pfc_of=100 * GBPS)
     star = Star([a, Host()], rates={1: GBPS}, delay_ns=100)
     star.fabric.set_pfc(star.switch, priorities=[3], xoff_bytes=10_000)
@@ -79,7 +79,7 @@ def test_a_pause_ends_with_the_link_and_is_told_again() -> None:
 
 
 def _two(loss: float = 0.0, seed: int = 0, frames: int = 10_000, delay_ns: int = 100) -> tuple[Fabric, int, Host]:
-    """Two hosts on a link of 100 Gb/s, the first of which sends without a pause."""
+    """Return two hosts on a link of 100 Gb/s, the first of which sends without a pause."""
     a, b = Host([(0, frame(0, 1, 1000, mark=i)) for i in range(frames)]), Host()
     network = load().Fabric()
     link = network.connect(
@@ -89,7 +89,7 @@ def _two(loss: float = 0.0, seed: int = 0, frames: int = 10_000, delay_ns: int =
 
 
 def test_a_link_loses_its_share_of_the_frames() -> None:
-    """The number of losses is binomial: within 5 standard deviations of its mean."""
+    """The number of losses is binomial; it must be within 5 standard deviations of its mean."""
     network, _, sink = _two(loss=0.02, seed=3)
     network.run()
     lost = balance(network)["drop_link_loss"]

@@ -1,4 +1,4 @@
-"""Ports of a switch that lead back to it: with a queue, a rate and a delay, as links to other nodes have."""
+"""Ports of a switch that lead back to it have a queue, a rate and a delay like links to other nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZE = 125  # 10 ns at 100 Gb/s
 
 
 def blocks(loop: int, rounds: int = 3) -> dict[str, str]:
-    """Return a program that sends each packet to the loop so many times; its second byte is where it came from."""
+    """Return a program that sends each packet to the loop this number of times; its second byte is its ingress port."""
     return {
         "INGRESS": f"""apply {{
             if ({ROUNDS} == {rounds}) {{ tm.ucast_egress_port = {OUT}; }} else {{ tm.ucast_egress_port = {loop}; }}
@@ -50,7 +50,7 @@ def test_a_frame_takes_the_loops_time_each_round(tmp_path: Path) -> None:
 
 
 def test_frames_queue_for_the_loop(tmp_path: Path) -> None:
-    """All arrive at once, by a faster link, and leave the loop as it can send them."""
+    """All arrive at once by a faster link, and leave the loop at its rate."""
     switch = tofino.switch(tmp_path, "t2na", **blocks(LOOP, 1))
     made, sink, _ = network(switch, [(0, bytes(SIZE)) for _ in range(20)])
     made.set_link_rate(0, 400 * GBPS)
@@ -70,7 +70,7 @@ def test_what_is_on_the_loop_counts_once(tmp_path: Path) -> None:
 
 
 def test_a_loop_goes_on_as_long_as_time_does(tmp_path: Path) -> None:
-    """Unlike in a packet test, where rounds take no time and are limited."""
+    """In a packet test, rounds take no time and are limited instead."""
     program = blocks(LOOP) | {"INGRESS": f"apply {{ tm.ucast_egress_port = {LOOP}; {ROUNDS} = {ROUNDS} + 1; }}"}
     made, _, _ = network(tofino.switch(tmp_path, "t2na", **program), [(0, bytes(SIZE))])
     made.run(5_000 * (DELAY_NS + 10))
@@ -78,7 +78,7 @@ def test_a_loop_goes_on_as_long_as_time_does(tmp_path: Path) -> None:
 
 
 def test_a_recirculated_packet_triggers_the_generator(tmp_path: Path) -> None:
-    """Generated packets have 22 bytes in front of those of the buffer; their first byte names the application."""
+    """Generated packets have 22 bytes before those of the buffer; their first byte names the application."""
     ingress = f"""apply {{
         tm.ucast_egress_port = intrinsic.ingress_port == 8 ? (bit<9>) {RECIRCULATION} : {OUT};
         hdr.h.value = (bit<8>) intrinsic.ingress_port;

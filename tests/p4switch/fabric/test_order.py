@@ -1,4 +1,4 @@
-"""Random networks of every shape: what happens is what one order of time for all would have made happen."""
+"""Random networks of every shape: the results equal those of a single order of time for all nodes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MARKS = 1000  # that a load's frames have; replies have higher ones
 
 @dataclass(frozen=True)
 class Link:
-    """Ends are numbers of nodes, hosts first. A link that comes late is connected in the midst of the run."""
+    """Ends are numbers of nodes, hosts first. A late link is connected during the run."""
 
     a: int
     b: int
@@ -43,7 +43,7 @@ class Network:
 
 @dataclass(frozen=True)
 class Cuts:
-    """Cuts that should make no difference."""
+    """Divisions of a run that must not change its results."""
 
     untils: tuple[int, ...]
     events: int  # in a slice
@@ -113,7 +113,7 @@ def cuts(draw: st.DrawFn) -> Cuts:
 
 
 class Lively(Host):
-    """Answers some frames, at once or in a call of its own; obeys PFC; raises errors and stops the run if told to."""
+    """Answers some frames, at once or in a separate call; obeys PFC; raises errors and stops the run on request."""
 
     def __init__(self, network: Any, number: int, cuts: Cuts | None, frames: Iterable[tuple[int, bytes]]) -> None:
         super().__init__(frames, obeys_pfc_of=GBPS)
@@ -154,7 +154,7 @@ class Lively(Host):
 
 
 def routes(plan: Network, switch: int) -> dict[int, list[int]]:
-    """Return the port towards each host, on the shortest way or with detours."""
+    """Return the port towards each host, on the shortest path or with detours."""
     ends = [(link.a, 2 * i, link.b) for i, link in enumerate(plan.links)]
     ends += [(link.b, 2 * i + 1, link.a) for i, link in enumerate(plan.links)]
     found = {}
@@ -234,7 +234,7 @@ def build(plan: Network, cuts: Cuts | None, independent: bool = False) -> tuple[
 
 
 def run_to(network: Any, host: int, until_ns: int, cuts: Cuts) -> None:
-    """Run to a time, however often the run ends before."""
+    """Run to a time, with as many continuations as the run needs."""
     while True:
         until_ns = max(until_ns, network.now_ns)  # where a host's error left some may be beyond it
         before = network.now_ns
@@ -267,10 +267,10 @@ def results(network: Any, hosts: list[Lively]) -> dict[str, Any]:
 @settings(deadline=None, max_examples=examples(150))
 @given(networks(), cuts())
 def test_windows_and_what_cuts_them_leave_no_trace(plan: Network, cuts: Cuts) -> None:
-    """One order of time for all hosts in one go is compared with other ways to run.
+    """One uninterrupted run in order of time is compared with other ways to run.
 
-    They are independent hosts, two sides that take turns where there are two, runs in slices, callbacks,
-    errors after which the run goes on, and stops.
+    These are independent hosts, two sides that take turns if there are two, runs in slices,
+    callbacks, errors after which the run continues, and stops.
     """
     network, hosts, _ = build(plan, None)
     network.run(END_NS)

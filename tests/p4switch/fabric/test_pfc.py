@@ -1,4 +1,4 @@
-"""PFC: frames to the bit, no loss with enough headroom, storms and deadlocks reported."""
+"""PFC: frames bit by bit, no loss with enough headroom, and reports of storms and deadlocks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ RATE = 100 * GBPS
 def headroom(delay_ns: int, reaction_ns: int = 0, mtu: int = 1000, rate_bps: int = RATE) -> int:
     """Return the bytes that may still arrive after the threshold is crossed.
 
-    The pause waits for a frame and is sent, both ways of the link, the peer reacts and ends its frame; and
-    the frame that crossed the threshold.
+    The pause waits for a frame, is sent and crosses the link, while frames come the other way; the
+    peer reacts and ends its frame. The frame that crossed the threshold is added.
     """
     wait_ns = 2 * delay_ns + reaction_ns + (mtu + 60) * 8 * GBPS // rate_bps + 2
     return wait_ns * rate_bps // (8 * GBPS) + 2 * mtu + 60
@@ -99,7 +99,7 @@ def test_dynamic_threshold_is_lossless() -> None:
 def two_switches(
     host_frames: list[list[tuple[int, bytes]]], slow_bps: int, **pfc: int
 ) -> tuple[Fabric, list[Host], int, tuple[int, int]]:
-    """Hosts 0, 1 - switch A (port 9) - (port 9) switch B - hosts 2, 3; host 2's link is slow."""
+    """Return hosts 0, 1 - switch A (port 9) - (port 9) switch B - hosts 2, 3, where host 2's link is slow."""
     engine = load()
     hosts = [Host(f, obeys_pfc_of=RATE) for f in host_frames]
     network = engine.Fabric()
@@ -144,7 +144,7 @@ def test_reaction_time_delays_the_pause() -> None:
 
 
 def test_a_pause_times_out_after_its_quanta() -> None:
-    """A lone pause frame from a host: 100 quanta of 512 bits at 100 Gb/s are 512 ns."""
+    """A host sends one pause frame: 100 quanta of 512 bits at 100 Gb/s are 512 ns."""
     pause = bytes.fromhex("0180c2000001") + b"\x02" * 6 + b"\x88\x08\x01\x01\x00\x08" + b"\x00\x00" * 3 + b"\x00\x64"
     pause += bytes(60 - len(pause))
     sink = Host([(0, pause)])
@@ -159,7 +159,7 @@ def test_a_pause_times_out_after_its_quanta() -> None:
 
 
 def test_pauses_are_refreshed_while_the_cause_lasts() -> None:
-    """The slow link needs 1 ms; a pause of 1000 quanta is 5.12 us long, so it takes many."""
+    """The slow link needs 1 ms; a pause of 1000 quanta lasts 5.12 us, so there are many."""
     slow = [(0, frame(0, 2, 1000, priority=3)) for _ in range(100)]
     network, hosts, _, (_, b) = two_switches([slow, [], [], []], 800_000_000, quanta=1000, xon_gap_bytes=15_000)
     network.run()
@@ -172,7 +172,7 @@ def test_pauses_are_refreshed_while_the_cause_lasts() -> None:
 
 
 def ring(n: int, count: int, hops: int, **pfc: int) -> tuple[Fabric, list[Host], list[int]]:
-    """Switches in a circle, a host at each; host i sends to the one `hops` further on, clockwise."""
+    """Return switches in a ring with a host each; host i sends to the one `hops` further on, clockwise."""
     engine = load()
     network = engine.Fabric()
     hosts = [Host([(0, frame(i, (i + hops) % n, 1000, priority=3)) for _ in range(count)], obeys_pfc_of=RATE)
@@ -227,7 +227,7 @@ def test_what_is_reported_as_deadlock_is_one_and_what_is_one_is_reported(
 
 
 def test_a_storm_is_reported_once_for_each_pause() -> None:
-    """A host that pauses its link for ever."""
+    """A host pauses its link permanently."""
 
     class Mad(Host):
         def next_frame(self, now_ns: int) -> bytes | None:
@@ -270,7 +270,7 @@ def test_headroom_must_fit_into_the_buffer() -> None:
 
 
 def test_a_packet_counts_in_the_class_it_came_with() -> None:
-    """A program moves packets of priority 3 to lane 4: what has to stop are the peers' queues of priority 3."""
+    """A program moves packets of priority 3 to lane 4; the peers' queues of priority 3 have to stop."""
     lane = {dscp: dscp >> 3 for dscp in range(64)}
     frames = [[(0, frame(i, 2, 1000, priority=4, mark=k)) for k in range(100)] for i in (0, 1)]
     senders = [Host(sent, obeys_pfc_of=RATE) for sent in frames]

@@ -62,7 +62,7 @@ Switch(pipe, other) main;"""
 
 
 def program(folder: Path) -> Path:
-    """Return a program of two pipelines; the second one tells what it knows of a packet in egress."""
+    """Return a program of two pipelines; the second writes a packet's egress metadata into it."""
     path = tofino.write(folder, **FIRST)
     text = path.read_text().replace("Pipeline(", f"{OTHER}Pipeline(").replace("\nSwitch(pipe) main;", BOTH)
     path.write_text(text)
@@ -149,7 +149,7 @@ def test_pipes_end_with_the_first_one(tmp_path: Path) -> None:
 
 
 def test_packets_cross_in_the_queues_of_a_network(tmp_path: Path) -> None:
-    """Two hosts send to a port of the other pipe faster than it takes; the frames that find no room are lost."""
+    """Two hosts send to a port of the other pipe at more than its rate; frames that find no room are lost."""
     size, frames = 125, 40
     first, _ = pipes(tmp_path, 0, 1)
     made, sink = Fabric(), Host()

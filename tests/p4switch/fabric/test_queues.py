@@ -1,4 +1,4 @@
-"""Queues: order, limits, shared buffer, what is counted."""
+"""Queues: order, limits, shared buffer and counts."""
 
 import struct
 from collections.abc import Callable
@@ -13,7 +13,7 @@ def marks(host: Host) -> list[int]:
 
 
 def test_higher_priorities_go_first() -> None:
-    """Port 3 runs at a tenth of the rate: everything waits behind the first frame."""
+    """Port 3 runs at a tenth of the rate, so that all frames wait behind the first."""
     senders = [Host([(0, frame(i, 3, 1000, priority=p, mark=10 * p + n)) for n in range(3)])
                for i, p in enumerate((2, 7, 0))]
     sink = Host()
@@ -39,7 +39,7 @@ def test_round_robin_takes_turns_between_ingress_ports() -> None:
 
 
 def test_round_robin_shares_a_link_equally_whatever_is_offered() -> None:
-    """One sender fills its link, the other half of it: each gets half of the output while both send."""
+    """One sender fills its link and the other half of it; each gets half of the output while both send."""
     a = Host([(0, frame(0, 2, 1000, mark=0)) for _ in range(400)])
     b = Host([(160 * i, frame(1, 2, 1000, mark=1)) for i in range(200)])
     sink = Host()
@@ -111,7 +111,7 @@ def test_dynamic_threshold(alpha: float, active: int) -> None:
 
 
 def test_the_pipeline_is_told_depths_and_times() -> None:
-    """Depth in cells of 80 bytes when a packet arrived, and what it left behind; the first two never wait."""
+    """Depths are in cells of 80 bytes, at a packet's arrival and departure; the first two packets never wait."""
     a = Host([(0, frame(0, 1, 1000) + bytes(2)) for _ in range(4)])
     sink = Host()
     Star([a, sink], rates={1: 10 * GBPS}, delay_ns=0, stamp=True).run()
@@ -139,7 +139,7 @@ def test_depth_saturates_at_19_bits() -> None:
 
 
 def test_mean_depth_is_weighted_by_time() -> None:
-    """Three frames arrive while the port is busy for 800 ns each: 2 wait from 160 and 240 ns on."""
+    """Three frames arrive at a port that is busy for 800 ns with each; from 160 and 240 ns on two of them wait."""
     a = Host([(0, frame(0, 1, 1000)) for _ in range(3)])
     star = Star([a, Host()], rates={1: 10 * GBPS}, delay_ns=0)
     star.run()
@@ -217,7 +217,7 @@ def test_wrong_arguments_change_nothing() -> None:
 
 
 def lanes(classes: str, equal: tuple[int, ...] = (3, 4)) -> list[int]:
-    """Two lanes to one slow port: of lane 4 a burst that is there first, of lane 3 one a little later; 6 in between."""
+    """Return two lanes to one slow port: lane 4 has an early burst, lane 3 one a little later; 6 comes in between."""
     first = Host([(0, frame(0, 3, 1000, priority=4, mark=40 + i)) for i in range(4)])
     second = Host([(100, frame(1, 3, 1000, priority=3, mark=30 + i)) for i in range(4)])
     control = Host([(900, frame(2, 3, 1000, priority=6, mark=60))])
@@ -232,7 +232,7 @@ def test_strict_classes_serve_the_higher_priority_first() -> None:
 
 
 def test_equal_classes_that_are_served_by_age() -> None:
-    """Lane 4 has frames from 80, 160, ... ns, lane 3 from 180, 260, ...: so they leave."""
+    """Lane 4 has frames from 80, 160, ... ns, lane 3 from 180, 260, ... ns, and they leave in this order."""
     assert lanes("oldest") == [40, 41, 60, 30, 42, 31, 43, 32, 33]
 
 
@@ -254,7 +254,7 @@ def test_classes_that_do_not_exist() -> None:
 
 
 def test_ports_that_are_free_at_the_same_instant_send_in_the_order_of_their_numbers() -> None:
-    """Twenty hosts send to twenty others, whose links are slower: all of these are free again at the same time."""
+    """Twenty hosts send to twenty others on slower links, all of which become free at the same time."""
     count = 20
     senders = [Host([(0, frame(i, 2 * count - 1 - i, 1000)) for _ in range(4)]) for i in range(count)]
     receivers = range(count, 2 * count)

@@ -1,4 +1,4 @@
-"""The fabric with compiled pipelines: clones, multicast, recirculation, digests, traces; and all of it conserved."""
+"""The fabric with compiled pipelines conserves packets: clones, multicast, recirculation, digests, traces."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ UNICAST, MULTICAST, CLONE, RECIRCULATE, RESUBMIT, DROP, DIGEST, CLONE_EGRESS, DR
 
 
 def star(sent: dict[int, int], trace: bool = False, **config: Any) -> tuple[Fabric, list[Host], Switch]:
-    """Host 0 sends so many of each kind; host 1 is where most goes; hosts 2 and 3 get copies."""
+    """Return a star: host 0 sends this number of each kind, most packets go to host 1, and hosts 2 and 3 get copies."""
     network = Fabric()
     hosts = [Host([(0, frame(0, what, 500, mark=i)) for what, count in sent.items() for i in range(count)])]
     hosts += [Host() for _ in range(3)]
@@ -74,7 +74,7 @@ def test_all_at_once_through_small_buffers() -> None:
 
 
 def test_what_is_recirculated_counts_in_the_class_that_it_came_with() -> None:
-    """Check two hosts that send at the same time, each in a class of its own."""
+    """Check two hosts that send at the same time, each in its own class."""
     network, hosts, _ = star({RECIRCULATE: 100}, dscp_classes=[3 if dscp == 0 else 5 for dscp in range(64)])
     hosts[2].frames = [(0, frame(2, UNICAST, 500, priority=6)) for _ in range(100)]
     network.set_pfc(4, priorities=[3, 5], xoff_bytes=2_000)

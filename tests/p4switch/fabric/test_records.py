@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def slow_star(count: int = 10, **star: Any) -> Star:
-    """Return a star with a frame each 80 ns, out of a port that needs 800 ns for each."""
+    """Return a star with a frame every 80 ns to a port that needs 800 ns for each."""
     a = Host([(0, frame(0, 1, 1000, priority=3)) for _ in range(count)])
     return Star([a, Host()], rates={1: 10 * GBPS}, delay_ns=0, **star)
 

@@ -1,4 +1,4 @@
-"""Running: order of events, limits, callbacks, exceptions, garbage."""
+"""Runs: order of events, limits, callbacks, exceptions and garbage collection."""
 
 import gc
 import os
@@ -233,7 +233,7 @@ def test_ctrl_c() -> None:
 
 
 def test_ctrl_c_without_python_in_the_loop() -> None:
-    """Frames in a circle of switches, no endpoint is ever called: the signal is seen between slices."""
+    """Frames go round in a ring of switches and no endpoint is called, so the signal is seen between slices."""
     engine = load()
     network = engine.Fabric()
     nodes = [network.add_switch(engine.Switch({1: [1]})) for _ in range(2)]
@@ -301,7 +301,7 @@ def test_messages_posted_at_their_time_leave_at_their_time(independent: bool) ->
 
 
 def test_a_callback_sees_the_network_as_it_is_at_its_time() -> None:
-    """Check a callback that an endpoint inserts within a window; its counts are exact."""
+    """Check that counts are exact in a callback that an endpoint schedules within a window."""
     star = Star([Host([(0, frame(0, 2, 1000)) for _ in range(100)]), Host([(100, frame(1, 0, 100))]), Host()],
                 rates={2: 10 * GBPS}, delay_ns=1000)
     f = star.fabric
@@ -354,7 +354,7 @@ def test_injected_frames_enter_at_a_switch() -> None:
 
 
 def receivers(failing: bool) -> tuple[Any, list[Host]]:
-    """Two switches in a row, given first: so the failing host, number 1, is on the side that follows."""
+    """Return two switches in a row; as they come first, the failing host, number 1, is on the second side."""
     engine = load()
     network = engine.Fabric(independent_hosts=True)
     for s in range(2):

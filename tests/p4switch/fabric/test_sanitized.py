@@ -1,4 +1,4 @@
-"""The same tests under AddressSanitizer and UndefinedBehaviorSanitizer, and the fat-tree in C, leaks included."""
+"""The same tests under AddressSanitizer and UndefinedBehaviorSanitizer, and the fat-tree in C, with leak checks."""
 
 import json
 import os

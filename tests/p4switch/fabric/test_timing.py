@@ -1,4 +1,4 @@
-"""Times at which frames leave and arrive: exact to the ns, and without drift."""
+"""Times at which frames leave and arrive are exact to the ns and do not drift."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ def test_delays_within_and_beyond_the_wheel(delay_ns: int) -> None:
     framing=st.sampled_from([0, 24, -58]),
 )
 def test_back_to_back_times_are_exact(rate_bps: int, lengths: list[int], framing: int) -> None:
-    """The n-th arrival is the exact sum of the durations, rounded up once: no rounding adds up.
+    """The n-th arrival is the exact sum of the durations, rounded up once, so that rounding errors do not add up.
 
-    Where headers are not charged, a frame costs 16 bytes at least.
+    Where headers are not charged, a frame costs at least 16 bytes.
     """
     a, b = Host([(0, frame(0, 1, n)) for n in lengths]), Host()
     network = pair(a, b, rate_bps, framing_bytes=framing)
@@ -100,7 +100,7 @@ def test_back_to_back_times_are_exact(rate_bps: int, lengths: list[int], framing
 
 
 def test_a_long_run_does_not_drift() -> None:
-    """Each hop hands on at whole ns, which costs less than 1 ns once, however many frames follow each other."""
+    """Each hop forwards at whole ns, which adds less than 1 ns once for any number of back-to-back frames."""
     rate_bps, n, count = 3 * 10**10 + 7, 1001, 20_000
     a, b = Host([(0, frame(0, 1, n)) for _ in range(count)]), Host()
     Star([a, b], rate_bps=rate_bps, delay_ns=0).run()

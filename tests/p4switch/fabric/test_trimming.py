@@ -1,4 +1,4 @@
-"""Trimming by the traffic manager: which packet, what is left of it, what is counted."""
+"""Trimming by the traffic manager: the trimmed packet, its length, and the counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DATA, TRIMMED = 1, 6
 
 
 def star_of(sink: Host, sizes: list[int], rate_bps: int = GBPS, **trimming: object) -> Star:
-    """Return a network in which frames of these sizes come at 100 Gb/s for a slower port, one after the other."""
+    """Return a network in which frames of these sizes arrive back to back at 100 Gb/s for a slower port."""
     sender = Host([(0, frame(0, 1, size, priority=DATA, mark=i)) for i, size in enumerate(sizes)])
     star = Star([sender, sink], rates={1: rate_bps}, delay_ns=0)
     chosen = {"limit_bytes": 3 * SIZE, "trim_limit_bytes": None, "trim_size_bytes": LEFT, **trimming}
@@ -29,13 +29,13 @@ def order(sink: Host) -> list[int]:
 
 
 def lengths(sink: Host) -> list[int]:
-    """Return the bytes of each frame after the first, which come without gaps at a bit a nanosecond."""
+    """Return the bytes of each frame after the first; frames arrive without gaps, at one bit in a nanosecond."""
     times = [time for time, _ in sink.got]
     return [(b - a) // 8 for a, b in itertools.pairwise(times)]
 
 
 def test_the_newest_is_trimmed_and_goes_first() -> None:
-    """The first is sent at once, three wait, and all others become short."""
+    """The first frame is sent at once, three wait, and all others are trimmed."""
     sink = Host()
     star = star_of(sink, [SIZE] * 9)
     star.run()
@@ -73,9 +73,9 @@ def test_without_a_size_packets_are_dropped() -> None:
 
 @pytest.mark.parametrize("size", [LEFT, None])
 def test_a_fair_coin_takes_the_newest_or_the_youngest(size: int | None) -> None:
-    """The places before the last keep their packets; the last one has that which came after the last lost coin.
+    """All places but the last keep their packets; the last has the packet that came after the last lost coin.
 
-    Of 2,000 coins half are heads, within 4 standard deviations (22 each).
+    Half of 2,000 coins are heads, within 4 standard deviations (22 each).
     """
     count = 2004
     sink = Host()
@@ -120,7 +120,7 @@ def test_nothing_is_lost_or_made(
     alpha: float | None,
     seed: int,
 ) -> None:
-    """Each packet arrives once or is a counted drop, and no queue holds more than its limit."""
+    """Each packet arrives once or is a counted drop, and no queue exceeds its limit."""
     sender = Host([(0, frame(0, 1, n, priority=DATA, mark=i)) for i, n in enumerate(sizes)])
     sink = Host()
     shared: dict[str, Any] = {} if buffer is None else {"buffer_bytes": buffer, "alpha": alpha}

@@ -1,6 +1,6 @@
-"""Several workers in random networks, which find what one worker finds.
+"""Several workers in random networks have the results of one worker.
 
-This holds whoever has which node, and however late each of them is.
+This holds for every assignment of nodes, and however late a worker is.
 """
 
 import mmap
@@ -34,9 +34,10 @@ TABLES = ("port", "queue", "pfc", "flow", "buffer")
 class Split:
     """Split of a network's nodes among workers.
 
-    `late`: the seed of how long each is late at each meeting; 0: none is.
+    `late`: seed of the delay of each worker at each meeting; 0: no delays.
 
-    `cuts`: what ought to make no difference, but for errors, which end a run of several workers.
+    `cuts`: divisions that must not change results, except for errors, which end a run of several
+    workers.
     """
 
     workers: int
@@ -97,7 +98,7 @@ class Meeting:
 
 
 class Crew:
-    """The workers of one network, each a thread here: while one waits, the others run."""
+    """The workers of one network as threads: while one waits, the others run."""
 
     def __init__(
         self, plan: Network, split: Split, by_function: bool = False, injected: list[Injected] | None = None
@@ -159,7 +160,7 @@ class Worker:
         assert self.network.gather(told) == (gathered if self.rank == 0 else [])
 
     def part(self) -> dict[str, Any]:
-        """Return what the worker knows of the network.
+        """Return the results that the worker has.
 
         Its own traces and captures are gone afterwards, except the first one's.
         """
@@ -173,7 +174,7 @@ class Worker:
 
 
 def together(worker: Worker, parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return `results` of one network from what all workers know; `worker` is the first one."""
+    """Return `results` of one network from those of all workers; `worker` is the first one."""
     first, plan, split = worker.network, worker.plan, worker.split
     for part in parts[1:]:
         first.add_records(part["records"])
@@ -224,7 +225,7 @@ def test_workers_find_what_one_finds(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("owners", [(1, 1, 0, 0, 1, 0), (0, 0, 1, 1, 0, 1), (0, 1, 1, 0, 1, 0)])
 def test_a_link_fails_between_two_workers(owners: tuple[int, ...]) -> None:
-    """One worker loses what is on the link, the other what waits for it; a trace has both in one worker's order."""
+    """One worker loses frames on the link, the other the waiting ones; a trace has both in the order of one worker."""
     gbps = 10**9
     links = (Link(0, 4, 100 * gbps, 600), Link(1, 4, 100 * gbps, 600), Link(2, 5, 100 * gbps, 600),
              Link(3, 5, 100 * gbps, 600), Link(4, 5, 10 * gbps, 3000))
@@ -255,7 +256,7 @@ def test_an_error_in_the_meeting_before_the_first_window_ends_the_run() -> None:
 
 
 def shared(workers: int, work: Callable[[int, dict[str, Any]], Any]) -> list[Any]:
-    """Return what each finds, in a thread of its own."""
+    """Return the results of each worker, which runs in its own thread."""
     way = {"deliver": list, "memory": mmap.mmap(-1, load().Fabric.shared_bytes(workers)), "waiting": list}
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(lambda rank: work(rank, way), range(workers)))

@@ -1,4 +1,4 @@
-"""Programs for PSA, TNA and T2NA: two parsers, bytes between ingress and egress, and what a chip has units for."""
+"""Programs for PSA, TNA and T2NA: two parsers, bytes between ingress and egress, and special units of chips."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_checksum_unit_is_no_arithmetic_of_the_parser(tmp_path: Path) -> None:
 
 
 def test_headers_are_of_one_side_and_metadata_stays_on_its_side(tmp_path: Path) -> None:
-    """Egress has the 27 bytes in front of its packets. What ingress keeps in a field of its own is not live there."""
+    """Egress has the 27 bytes before its packets. A field that only ingress uses is not live there."""
     egress = "apply { meta.port = meta.port + 1; hdr.wide.setValid(); hdr.wide.a = (bit<32>) meta.port; }"
     plain = measure(write(tmp_path), arch="tna")
     kept = measure(write(tmp_path, EGRESS=egress), arch="tna")
@@ -93,7 +93,7 @@ def test_a_psa_program_is_measured(tmp_path: Path) -> None:
 
 
 def test_the_ghost_thread_uses_a_register_beside_packets(tmp_path: Path) -> None:
-    """It has the stages of ingress and of egress; a register that both of these use is in a stage of one of them."""
+    """It uses stages of ingress and of egress; a register that it shares with one is in a stage of that one."""
     ghost = """
         Register<bit<32>, bit<1>>(1) lengths;
         control Ghost(in ghost_intrinsic_metadata_t queue) {

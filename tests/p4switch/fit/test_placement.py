@@ -1,4 +1,4 @@
-"""Placement takes the least number of stages: checked by trying all placements of small graphs."""
+"""Placement takes the least number of stages, compared with all placements of small graphs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def exhaustive(graph: nx.DiGraph[int], demands: dict[int, Demand], earliest: dic
 @pytest.mark.parametrize("asks", [False, True])
 @pytest.mark.parametrize("seed", range(25))
 def test_least_number_of_stages(seed: int, asks: bool) -> None:
-    """Check without wishes, and with a node that wants the second stage or a later one."""
+    """Check graphs without preferences, and with a node that prefers the second stage or a later one."""
     graph, demands = random_problem(seed)
     earliest = {seed % len(graph): 1 + seed % 2} if asks else {}
     placed = place(graph, demands, CAPACITY, earliest)
@@ -71,7 +71,7 @@ def test_memory_is_spread_over_stages() -> None:
 
 
 def test_the_integer_program_is_needed() -> None:
-    """There are graphs that the list schedule alone takes a stage more for."""
+    """For some graphs the list schedule alone takes one stage more."""
     graph, demands = random_problem(0, most=9)
     assert _list_schedule(graph, demands, CAPACITY, {}).stages == place(graph, demands, CAPACITY).stages + 1
 

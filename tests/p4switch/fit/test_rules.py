@@ -1,4 +1,4 @@
-"""A program that keeps each rule, and one that breaks it."""
+"""For each rule, a program that keeps it and one that breaks it."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_finding_has_its_line(tmp_path: Path) -> None:
 
 
 def test_one_access_of_a_register_is_one_stage(tmp_path: Path) -> None:
-    """Read, sum and write take the stage of the register; without registers they take three."""
+    """Read, sum and write take the register's stage; without a register they take three stages."""
     parts = ingress(READ + "meta.x = meta.x + hdr.h.b; r.write(hdr.h.a, meta.x);")
     placed = fit(tmp_path, parts).placement
     assert placed is not None
@@ -211,7 +211,7 @@ def test_one_access_of_a_register_is_one_stage(tmp_path: Path) -> None:
 def test_what_a_condition_of_a_switch_chip_compares(
     condition: str, rules: set[str], stages: int, tmp_path: Path
 ) -> None:
-    """Check the conditions against what the compiler behind these limits accepts."""
+    """Check the conditions against those that the compiler for these limits accepts."""
     found = fit(tmp_path, ingress(f"if ({condition}) {{ hdr.g.a = 1; }}"), load("stages12"))
     assert {f.rule for f in found.findings} == rules
     assert found.placement is not None
@@ -230,7 +230,7 @@ def test_a_registers_access_has_its_conditions_in_an_action_too(tmp_path: Path) 
 
 
 def test_memory_of_tables(tmp_path: Path) -> None:
-    """1,024 exact entries of 32 + 1 + 32 bits are one block; of a ternary key one TCAM block and one for the data."""
+    """1,024 exact entries of 32 + 1 + 32 bits take one block; a ternary key takes a TCAM block and one for the data."""
     assert fit(tmp_path, table(size=1024)).memory == {"sram": 1}
     assert fit(tmp_path, table(kind="ternary", size=512)).memory == {"sram": 1, "tcam": 1}
 

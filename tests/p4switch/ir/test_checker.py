@@ -1,4 +1,4 @@
-"""The checker after each pass: on programs that there are, and on IR with one mistake each."""
+"""The checker after each pass, on real programs and on IR with one mistake each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program that the compiler hands to the engine equals, node for node, the one read from its JSON."""
+"""The program that the compiler passes to the engine equals, node by node, the one read from its JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.p4switch.ir.test_checker import PROGRAMS, SOURCES
 
 
 class _Comparison:
-    """A comparison of two programs. Spans are equal if they are of one place; types, if name and fields are."""
+    """Comparison of two programs. Equal spans have the same place; equal types have the same name and fields."""
 
     def __init__(self, a: ir.Program, b: ir.Program) -> None:
         self._places = a.place, b.place

@@ -1,4 +1,4 @@
-"""Required declarations of a class of operations, and of a tool that reads them."""
+"""Declarations that a class of operations must have, and a tool must read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_tool_without_a_method_for_a_terminator_is_no_class() -> None:
 
 
 def test_each_operation_of_p4_has_a_method_in_the_visitor() -> None:
-    """A composite operation, which a pass spells out, is of one method with all others."""
+    """A composite operation, which a pass expands, shares one method with all others."""
     composite = operations.CompositeOperation
     others = {ir.ExternOperation, composite, *_classes(composite)}
     of_p4 = {cls for cls in _classes(ir.Operation) if cls.__module__ == operations.__name__} - others
@@ -91,7 +91,7 @@ def test_an_attribute_without_a_role_is_an_error() -> None:
 
 @dataclass(slots=True, eq=False)
 class Every(ir.ExternOperation):
-    """An operation with an attribute of each role that operations of externs have."""
+    """An operation with one attribute for each role that operations of externs have."""
 
     name: str = field(metadata=ir.named("counter_array"))
     index: ir.Expr = field(metadata=ir.READ)

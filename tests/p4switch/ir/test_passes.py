@@ -1,4 +1,4 @@
-"""Passes that spell operations out: what a program is before them and after them."""
+"""Passes that expand operations: a program before and after them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ parser P("""
 
 
 def texts(tmp_path: Path, *names: str, parser: str = "accept;", ingress: str = "") -> list[str]:
-    """Return the program after each of the passes, the checker having run after every one."""
+    """Return the program after each of the passes. The checker has run after each."""
     path = tmp_path / "program.p4"
     path.write_text(PROGRAM.format(parser=parser, ingress=ingress))
     return [passes.inspect(parse_and_check(path), name, check=True) for name in names]

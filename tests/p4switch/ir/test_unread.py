@@ -1,4 +1,4 @@
-"""Operations whose results nothing reads: pipelines leave them out, those that tell what they do do not."""
+"""Operations whose results are never read: pipelines omit them, except pipelines that record events."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 
 
 def left_out(tmp_path: Path, ingress: str) -> list[str]:
-    """Return what the operations that are left out write, in the order of the program."""
+    """Return the targets of the omitted operations, in the order of the program."""
     path = tmp_path / "program.p4"
     path.write_text(PROGRAM.format(ingress=ingress))
     program = compile_program(path).program

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Bench:
-    """A device under test. `switch` is the one that packets would go through."""
+    """A device under test. `switch` is the switch that packets pass."""
 
     device: Device
     controller: Controller

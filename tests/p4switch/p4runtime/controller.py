@@ -23,7 +23,7 @@ def blob(value: int | bytes) -> bytes:
 
 
 class Controller:
-    """`device` has P4Info `info`; names are aliases. Without a device it makes messages only."""
+    """Controller of `device` with P4Info `info`; names are aliases. Without a device it only makes messages."""
 
     def __init__(self, device: Device | None, info: Message) -> None:
         self._device = device
@@ -51,9 +51,10 @@ class Controller:
         return message
 
     def entry(self, table: str, match: dict[str, Any] | None = None, action: Any = None, **more: Any) -> Message:
-        """`match`: an int or bytes for exact and optional, (value, length) for lpm, (value, mask), (low, high).
+        """Return a table entry.
 
-        `action`: (name, params), or a TableAction.
+        `match`: an int or bytes for exact and optional, (value, length) for lpm, (value, mask) for
+        ternary, (low, high) for range. `action`: (name, params), or a TableAction.
         """
         info = self.tables[table]
         message = p4runtime_pb2.TableEntry(table_id=info.preamble.id, **more)
@@ -78,7 +79,7 @@ class Controller:
         return message
 
     def action_set(self, *members: tuple[Any, ...]) -> Message:
-        """Members: (action name, params, weight[, watch port])."""
+        """Return an action set of members (action name, params, weight[, watch port])."""
         message = p4runtime_pb2.TableAction()
         message.action_profile_action_set.SetInParent()
         for name, params, weight, *watch in members:
@@ -91,7 +92,7 @@ class Controller:
     # -- requests ---------------------------------------------------------------------------------------------------
 
     def write(self, *updates: tuple[int, Message], atomicity: int = CONTINUE) -> None:
-        """Write updates: (type, entity message without the Entity around it)."""
+        """Write updates, each (type, entity message without the enclosing Entity)."""
         request = p4runtime_pb2.WriteRequest(device_id=self.device.device_id, atomicity=atomicity)
         for kind, message in updates:
             request.updates.add(type=kind).entity.CopyFrom(wrap(message))
@@ -107,7 +108,7 @@ class Controller:
         self.write(*((DELETE, m) for m in messages))
 
     def read(self, *queries: Message) -> list[Message]:
-        """Return the entities, without the Entity around them."""
+        """Return the entities without the enclosing Entity."""
         request = p4runtime_pb2.ReadRequest(device_id=self.device.device_id, entities=[wrap(q) for q in queries])
         return [
             getattr(entity, entity.WhichOneof("entity"))
@@ -116,7 +117,7 @@ class Controller:
         ]
 
     def refused(self, code: str, kind: int, message: Message) -> str:
-        """One update that must fail with this code; returns the message."""
+        """Return the message of one update, which must fail with this code."""
         with pytest.raises(P4RuntimeError) as caught:
             self.write((kind, message))
         return check(caught.value, code)

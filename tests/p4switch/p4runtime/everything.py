@@ -1,4 +1,4 @@
-"""P4Info and BMv2 JSON of everything.p4, as the compiler makes them."""
+"""P4Info and BMv2 JSON of everything.p4 from the compiler."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ PROGRAM = Path(__file__).with_name("everything.p4")
 
 @cache
 def compiled() -> Compiled:
-    """Return the compiled program; what it holds is not to be changed."""
+    """Return the compiled program, which callers must not change."""
     return compile_program(PROGRAM)
 
 
 def p4info() -> Message:
-    """Return P4Info of the caller's own."""
+    """Return a copy of P4Info for the caller."""
     copy = p4info_pb2.P4Info()
     copy.CopyFrom(compiled().p4info)
     return copy
 
 
 def device_config() -> bytes:
-    """Return BMv2 JSON, as the engine gets it."""
+    """Return BMv2 JSON in the form that the engine gets."""
     return json.dumps(compiled().json).encode()

@@ -1,4 +1,4 @@
-"""A control plane without a data plane: what the engine's `Switch` would hold, and the same errors."""
+"""A control plane without a data plane: the contents and the errors of the engine's `Switch`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _TABLE_SIZES = {"EverythingIngress.exact_one": 16}
 
 
 def as_switch(fake: FakeSwitch) -> Switch:
-    """Return a fake switch as what a device takes it for."""
+    """Return a fake switch with the type that a device expects."""
     return cast("Switch", fake)
 
 
 class FakeSwitch:
-    """Keeps what it is told. `calls` names the methods called, in order."""
+    """Keeps the values that it gets. `calls` has the names of the methods called, in order."""
 
     def __init__(self, program: ir.Program | None = None) -> None:
         self.calls: list[str] = []

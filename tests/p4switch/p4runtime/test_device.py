@@ -1,4 +1,4 @@
-"""The pipeline config, batches and their atomicity, requests as a whole."""
+"""The pipeline config, batches and their atomicity, and complete requests."""
 
 from __future__ import annotations
 
@@ -400,7 +400,7 @@ def test_p4info_that_does_not_fit_the_json_is_refused(bench: Bench, change: str,
 
 
 def _overlay(info: Message, change: Message) -> None:
-    """Apply what `change` has, to the object with the same alias, or to the first of a kind."""
+    """Merge `change` into the object with the same alias, or into the first of a kind."""
     for part, value in change.ListFields():
         if part.message_type is not None and part.message_type.GetOptions().map_entry:
             for key in value:
@@ -456,7 +456,7 @@ def test_a_long_read_lets_packets_through_and_no_write(blank: Bench) -> None:
 
 
 def test_no_garbage_is_collected_while_packets_wait() -> None:
-    """A collection with 100,000 entries takes longer than all that is done under the lock."""
+    """With 100,000 entries a collection takes longer than all other work under the lock."""
     collects: list[bool] = []
 
     class Watched(FakeSwitch):
@@ -522,7 +522,7 @@ def test_packets_come_between_the_updates_of_a_batch_that_may_be_seen_half_done(
 
 
 def test_cells_are_read_as_they_are_taken(bench: Bench) -> None:
-    """There may be more than memory holds; a controller that takes none of them keeps nobody from writing."""
+    """There may be more cells than fit into memory; a controller that does not read on does not block writers."""
     bench.switch.calls.clear()
     query = p4runtime_pb2.ReadRequest(device_id=1, entities=[{"counter_entry": {}}])
     responses = bench.device.read(query)
@@ -532,7 +532,7 @@ def test_cells_are_read_as_they_are_taken(bench: Bench) -> None:
 
 
 def test_what_looks_at_all_entries_does_so_in_parts() -> None:
-    """Idle time-outs, and reads that leave nearly all out: the data plane goes on in between."""
+    """Idle time-outs and reads that return few entries: the data plane runs between the parts."""
     looked: list[int] = [0]  # at each time that the lock was held
 
     class Counting(FakeSwitch):

@@ -1,4 +1,4 @@
-"""The device on the real compiler and engine: what is written is what packets meet."""
+"""The device on the real compiler and engine: writes affect packets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Bench:
         self.controller = Controller(self.device, self.info)
 
     def send(self, port: int = 0, **fields: int) -> Any:
-        """Return the frames that a packet with these fields of wide_t becomes, with their ports."""
+        """Return the frames, with their ports, that result from a packet with these fields of wide_t."""
         layout = {"e": 2, "l": 4, "t": 2, "r": 1, "o": 1, "kind": 2}
         values = {"t": 0xFFFF, **fields}
         assert values.keys() <= layout.keys()

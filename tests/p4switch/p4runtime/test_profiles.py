@@ -21,7 +21,7 @@ def member(controller: Controller, ident: int, port: int | None, profile: str = 
 
 
 def group(controller: Controller, ident: int, *members: tuple[int | bytes, ...], max_size: int = 0) -> Message:
-    """Members: (id, weight[, watched port])."""
+    """Return a group of members (id, weight[, watched port])."""
     message = p4runtime_pb2.ActionProfileGroup(
         action_profile_id=controller.id("action_profiles", "selector"), group_id=ident, max_size=max_size
     )

@@ -11,7 +11,7 @@ from tests.p4switch.p4runtime.fake import FakeSwitch
 
 
 def group(ident: int, *replicas: tuple[Any, ...], metadata: bytes = b"") -> Message:
-    """Replicas: (port, instance, *backups), each backup (port, instance)."""
+    """Return a group of replicas (port, instance, *backups), where a backup is (port, instance)."""
     message = p4runtime_pb2.MulticastGroupEntry(multicast_group_id=ident, metadata=metadata)
     add(message, replicas)
     return message

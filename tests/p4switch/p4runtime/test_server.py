@@ -1,4 +1,4 @@
-"""The gRPC server: arbitration, streams, error details. Clients are gRPC's own, on loopback."""
+"""The gRPC server: arbitration, streams and error details, with gRPC clients on loopback."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def heard(client: GrpcClient) -> Message:
 
 
 def raw_stream(channel: grpc.Channel, requests: Iterator[bytes]) -> grpc._CallIterator[bytes]:
-    """Open a stream whose messages are bytes, whatever they are."""
+    """Open a stream whose messages are arbitrary bytes."""
     opened: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream("/p4.v1.P4Runtime/StreamChannel")
     return opened(requests)
 
@@ -161,7 +161,7 @@ def test_it_stops_after_malformed_stream_messages(served: Served) -> None:
 
 
 def test_what_serves_a_call_ends_with_the_server(served: Served) -> None:
-    """GRPC ends a call before the task that serves it has ended. One left behind would report itself on stderr."""
+    """GRPC ends a call before the task that serves it. A remaining task would report itself on stderr."""
     ended = []
 
     async def serves(end_s: float) -> None:
@@ -384,7 +384,7 @@ def test_an_address_in_use(served: Served) -> None:
 
 @pytest.fixture(params=["nobody listens", "nothing comes"])
 def silent(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """Yield an address at which nobody answers."""
+    """Yield an address at which no server answers."""
     with socket.socket(socket.AF_UNIX) as listener:
         if request.param == "nothing comes":
             listener.bind(str(tmp_path / "p4rt"))
@@ -424,7 +424,7 @@ def test_closing_a_client_ends_what_another_thread_waits_for(silent: str) -> Non
 
 
 def _ended(before: set[threading.Thread]) -> None:
-    """Check that all threads ended: one that is left may take part in Python's end, and then aborts it."""
+    """Check that all threads have ended: one that remains may abort Python at its end."""
     for thread in set(threading.enumerate()) - before:
         thread.join(30)
         assert not thread.is_alive(), thread.name

@@ -1,4 +1,4 @@
-"""Random writes and reads against a dictionary: the device answers and the data plane holds what the model says."""
+"""Random writes and reads compared with a dictionary: the answers and the data plane equal the model's."""
 
 from __future__ import annotations
 

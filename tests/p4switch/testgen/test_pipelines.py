@@ -1,4 +1,4 @@
-"""State that a packet carries from one pipeline to another; generated tests of it hold on the built-in switch, too."""
+"""State that a packet carries between pipelines; the generated tests also pass on the built-in switch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pipelines(folder: Path, ingress: str, egress: str, parser: str = "") -> Path
 
 
 def generated(folder: Path, ingress: str, egress: str, parser: str = "") -> Result:
-    """Return tests of a program with these statements, which cover them all and hold."""
+    """Return tests of a program with these statements, which cover all of them and pass."""
     program = pipelines(folder, ingress, egress, parser)
     code, result = generate(program)
     assert (result.missing, result.only_unstable) == ([], [])
@@ -37,7 +37,7 @@ def generated(folder: Path, ingress: str, egress: str, parser: str = "") -> Resu
 
 
 def seen(result: Result) -> list[int]:
-    """Return what egress wrote to the packets of the first test, in the order of its numbers."""
+    """Return the bytes that egress wrote to the packets of the first test, in the order of its numbers."""
     return sorted(int.from_bytes(data[4:8], "big") for _, data, _ in result.tests[0].expected)
 
 
@@ -79,14 +79,14 @@ AGAIN = "if (meta.kept == 0) {{ meta.kept = 1; {} recirculate_preserving_field_l
     ],
 )  # fmt: skip
 def test_the_length_in_egress(tmp_path: Path, ingress: str, egress: str, grown: list[int]) -> None:
-    """`setValid` and `setInvalid` change it for the pipelines that follow, where they change a header's validity."""
+    """`setValid` and `setInvalid` change it for later pipelines, if they change a header's validity."""
     result = generated(tmp_path, ingress, f"bit<32> length = sm.packet_length; {egress} hdr.first.seen = length;")
     arrived = len(result.tests[0].run.packet)
     assert seen(result) == [arrived + count for count in grown]
 
 
 def test_a_parser_that_adds_a_header(tmp_path: Path) -> None:
-    """A copy of the packet as it came is parsed anew, and grows anew."""
+    """A copy of the original packet is parsed again, and grows again."""
     result = generated(tmp_path, "clone(CloneType.I2E, 5);", "hdr.first.seen = sm.packet_length;", parser=ADD)
     assert seen(result) == [len(result.tests[0].run.packet) + 8] * 2
 
@@ -112,7 +112,7 @@ def test_a_varbit_that_was_never_there_is_empty(tmp_path: Path) -> None:
 
 
 def test_a_varbit_whose_header_comes_again_has_no_length(tmp_path: Path) -> None:
-    """On simple_switch it has the length that it had, on the built-in switch none."""
+    """On simple_switch it keeps its length; on the built-in switch it has none."""
     twice = "if (sm.parser_error == error.NoError) { hdr.options.setInvalid(); hdr.options.setValid(); }"
     result = generate(pipelines(tmp_path, twice, "", "packet.extract(hdr.options, 8);"))[1]
     assert result.problems["the length of a varbit is not defined"]
@@ -120,7 +120,7 @@ def test_a_varbit_whose_header_comes_again_has_no_length(tmp_path: Path) -> None
 
 
 def test_a_changed_length_decides(tmp_path: Path) -> None:
-    """Only a packet of 92 bytes has 100 in egress, and one of 84 that is recirculated has 92 in ingress."""
+    """Only a packet of 92 bytes has 100 in egress, and only a recirculated one of 84 has 92 in ingress."""
     ingress = f"""if (sm.instance_type == 4 && sm.packet_length == 92) {{ hdr.first.seen = 1; }}
         else if (sm.instance_type == 0) {{ {ADD} }}"""
     egress = f"if (sm.packet_length == 100) {{ hdr.first.seen = 2; }} {AGAIN.format('')}"
@@ -139,7 +139,7 @@ def test_a_changed_length_decides(tmp_path: Path) -> None:
     ],
 )
 def test_standard_metadata_in_egress(tmp_path: Path, ingress: str, field: str, there: list[int]) -> None:
-    """A copy has none but what each packet in egress has; the number of a replica is set for replicas alone."""
+    """A copy has only what each packet in egress has; the number of a replica is set only for replicas."""
     result = generated(tmp_path, ingress, f"hdr.first.seen = (bit<32>)sm.{field};")
     port = result.tests[0].run.port
     assert seen(result) == sorted(port if number == 5 else number for number in there)

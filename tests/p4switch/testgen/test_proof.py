@@ -1,4 +1,4 @@
-"""Soundness of proofs: what is proven to be out of reach is, and packets never reach it."""
+"""Soundness of proofs: packets never reach a statement that is proven unreachable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def proven(program: Path, stable: bool = False) -> dict[int, str]:
-    """Lines that cannot be reached, with the reasons."""
+    """Return the lines that cannot be reached, with the reasons."""
     code = Code(lowered(parse_and_check(program)))
     found = Prover(code, time.monotonic() + 300, stable).reached.unreachable(code.all)
     return {one.place.line: one.reason for one in found}
@@ -123,7 +123,7 @@ def test_nothing_is_said_of_what_was_not_followed() -> None:
 
 @dataclass(slots=True, eq=False)
 class Touch(ir.ExternOperation):
-    """An operation that says what it writes, and nothing of the value."""
+    """An operation that declares its targets, but not the values that it writes."""
 
     places: tuple[ir.Written, ...]
     span: int | None = None

@@ -1,4 +1,4 @@
-"""Rules of which the first that fits is taken: numbers and formulas agree, and they cost in proportion."""
+"""Rules of which the first match applies: numbers and formulas agree, and the cost is proportional to their number."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 
 @pytest.fixture(params=["exact", "ternary", "range", "select"])
 def large(request: pytest.FixtureRequest, tmp_path: Path) -> Code:
-    """Return a program with a table of that kind, or a select, of which each rule excludes the others."""
+    """Return a program with a table of that kind, or a select, whose rules exclude each other."""
     last = ENTRIES - 1
     transition, entries, kind = "transition accept;", "", request.param
     if kind == "select":
@@ -109,7 +109,7 @@ def large(request: pytest.FixtureRequest, tmp_path: Path) -> Code:
 
 
 def test_rules_cost_in_proportion_to_their_number(large: Code, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A packet asks for one formula of each rule at most, and so does each question that is asked of it."""
+    """A packet, and each query about it, needs at most one formula for each rule."""
     made = 0
     fits = Rules.fits
 

@@ -1,4 +1,4 @@
-"""Generated tests: they cover what can be covered, hold on the built-in switch, and find a planted defect."""
+"""Generated tests cover all reachable statements, pass on the built-in switch, and find a planted defect."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_the_pytest_module_has_the_macros_and_finds_what_is_included(tmp_path: P
 def test_a_planted_defect_is_found(
     right: str, wrong: str, generated: tuple[Code, Result, list[Path], Path], tmp_path: Path
 ) -> None:
-    """Registers are not looked at after a packet, so what is only written to one is not seen."""
+    """Registers are not read after a packet, so a value that is only written to one is not tested."""
     text = PROGRAM.read_text()
     assert right in text
     program = tmp_path / "program.p4"
@@ -161,7 +161,7 @@ def test_what_is_assumed_of_packets(tmp_path: Path) -> None:
 
 
 def test_a_search_ends_at_its_limit(tmp_path: Path) -> None:
-    """A product of two unknown numbers of 64 bits: nobody factors it in the time."""
+    """The product of two unknown 64-bit numbers cannot be factored in the time."""
     code = "if ((bit<64>)hdr.h.a * (bit<64>)hdr.h.b == 0xDBA0A1FA8E0C6A2D) { sm.egress_spec = 1; }"
     status, said = command(small(tmp_path, code), "-o", str(tmp_path), "--until", "0.5s")
     assert status == 0
@@ -315,7 +315,7 @@ def test_lengths_and_indices_are_decided(tmp_path: Path) -> None:
 
 
 def test_undefined_values_are_not_expected(tmp_path: Path) -> None:
-    """A decision by a field of a missing header gets no test; a field that it is written to is any digit."""
+    """A decision by a field of a missing header gets no test; a field that gets its value may be any digit."""
     code = "hdr.h.setInvalid(); hdr.h.setValid(); sm.egress_spec = 1; if (hdr.h.a == 3) {\n hdr.h.b = 1; }"
     status, said = command(small(tmp_path, code), "-o", str(tmp_path))
     assert status == 0
@@ -356,7 +356,7 @@ def test_shifts_by_literals(op: str, negative: bool) -> None:
 
 @pytest.mark.parametrize("a", ["hdr.h.a", "(bit<32>)(bit<32>)((int<32>)hdr.h.a >> hdr.h.b)"])
 def test_shifts_by_amounts_of_more_than_8_bits(tmp_path: Path, a: str) -> None:
-    """The compiler spells them out, as BMv2 does not have them."""
+    """The compiler expands them, as BMv2 does not have them."""
     code = f"bit<32> x = {a} >> hdr.h.b; if (x == 5) {{ sm.egress_spec = 2; }}"
     program = Path(small(tmp_path, code))
     made, result = generate(program, seconds=60)
@@ -366,7 +366,7 @@ def test_shifts_by_amounts_of_more_than_8_bits(tmp_path: Path, a: str) -> None:
 
 
 def test_random_numbers_are_inputs(tmp_path: Path) -> None:
-    """Check draws within their bounds, which packets may give."""
+    """Check draws within their bounds, which packets can set."""
     code = """bit<32> x; bit<8> y;
     random(x, hdr.h.a, hdr.h.b);
     random(y, 10, 19);
@@ -444,7 +444,7 @@ UNDEFINED = SMALL.replace("{{ h_t h; }}", "{{ h_t h; h_t other; }}").replace(
     [("ternary", "0x0&&&0x0"), ("lpm", "0x0/0"), ("range", "0x0->0xffffffff"), ("optional", "0x0&&&0x0")],
 )
 def test_an_entry_leaves_open_what_a_test_cannot_set(tmp_path: Path, kind: str, entry: str) -> None:
-    """`other` is never valid. The action runs on all switches, the assignment if undefined values are zero."""
+    """`other` is never valid. The action runs on all switches, the assignment only where undefined values are zero."""
     table = f"table t {{ key = {{ hdr.other.b: {kind} @name(\"b\"); }} actions = {{ yes; NoAction; }} }}"
     program = tmp_path / "small.p4"
     program.write_text(UNDEFINED.format(code=table))
@@ -520,7 +520,7 @@ def test_each_bit_of_an_unknown_value_is_once_set(bits: int) -> None:
 
 
 def test_two_packets_by_one_port_differ_by_what_is_known_of_them(tmp_path: Path) -> None:
-    """Undefined is zero in the one packet, and the other one has zero: their order would count."""
+    """An undefined value is zero in one packet, and the other packet has zero, so their order would matter."""
     text = SMALL.format(code="sm.egress_spec = 3; clone(CloneType.I2E, 10);")  # seed 0 draws port 3 for session 10
     text = text.replace("{ h_t h; }", "{ h_t h; h_t other; }")
     egress = "apply { if (sm.instance_type == 0) { hdr.h.a = 0; } else { hdr.h.a = hdr.other.a; } }"
@@ -557,7 +557,7 @@ def test_a_hash_of_a_varbit_takes_the_bits_that_it_has(tmp_path: Path) -> None:
 
 
 def test_a_hash_is_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two hashes of the same data are equal, of which the proof knows nothing."""
+    """Two hashes of the same data are equal, which the proof does not know."""
     monkeypatch.setattr(search, "_CHANCES", 3)
     monkeypatch.setattr(search, "_FRESH", 2)
     code = """
@@ -594,7 +594,7 @@ def test_checksums_are_statements_and_no_decisions(tmp_path: Path) -> None:
 
 
 def test_a_header_that_was_looked_at_may_be_cut_off(tmp_path: Path) -> None:
-    """A packet that is too short for the header still has the byte that was read before it."""
+    """A packet that is too short for the header still has the byte that was read earlier."""
     code = "if (sm.parser_error == error.PacketTooShort) { sm.egress_spec = 2; }"
     text = SMALL.format(code=code).replace(
         "packet.extract(hdr.h); transition accept; }",
@@ -609,9 +609,9 @@ def test_a_header_that_was_looked_at_may_be_cut_off(tmp_path: Path) -> None:
 
 
 def test_rounds_of_loops_are_left_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A packet chooses how many rounds there are, most often more than a run may have.
+    """A packet chooses the number of rounds, which is usually larger than a run allows.
 
-    The first of them are asked about first, for the last ones lead to runs that are as long.
+    Queries begin with the first rounds, because the last ones lead to equally long runs.
     """
     monkeypatch.setattr(machine, "MAX_STEPS", 300)
     loops = """

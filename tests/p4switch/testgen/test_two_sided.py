@@ -1,4 +1,4 @@
-"""Generated tests of PSA and TNA programs cover what can be covered, and hold on the built-in switch."""
+"""Generated tests of PSA and TNA programs cover all reachable statements, and pass on the built-in switch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEEPER = (
 
 
 def generated(program: Path, arch: str, seconds: float = 60, pipeline: int | None = None) -> Result:
-    """Return the result for a program of which all statements can be covered; its tests hold."""
+    """Return the result for a program whose statements can all be covered. Its tests pass."""
     code, result = generate(program, [SOURCE_DIRECTORY], seconds=seconds, arch=arch, pipeline=pipeline)
     folder = program.parent / "generated"
     files = write(folder, program, [SOURCE_DIRECTORY], code, result, arch=arch, pipeline=pipeline)
@@ -291,7 +291,7 @@ def test_a_statement_for_a_port_that_there_is_not_cannot_be_reached(tmp_path: Pa
 
 
 def test_a_switch_program_as_tna(tmp_path: Path) -> None:
-    """The command takes an architecture, and what it writes runs with it."""
+    """The command takes an architecture, and its output runs with it."""
     program = SOURCE_DIRECTORY / "int.p4"
     made = CliRunner().invoke(cli, ["testgen", str(program), "--arch", "tna", "-o", str(tmp_path), "--until", "3"])
     assert made.exit_code == 0, made.output

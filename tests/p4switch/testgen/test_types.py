@@ -1,4 +1,4 @@
-"""Values of every type, in every place in which they meet z3: tests are generated, and they hold on the switch."""
+"""Values of every type wherever they meet z3: tests are generated, and pass on the switch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page in a headless Chromium: it loads, the slider moves the picture, and its numbers are those of the tables."""
+"""The page in a headless Chromium: it loads, the slider moves the picture, and its numbers equal the tables'."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOAD_MS = 60_000
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Yield the page, loaded without a message on its console."""
+    """Yield the page, which has loaded without a console message."""
     file = tmp_path_factory.mktemp("replay") / "replay.html"
     file.write_bytes(recorded_page(watched()))
     with sync_api.sync_playwright() as playwright:
@@ -73,7 +73,7 @@ def test_the_slider_moves_the_picture(page: Any) -> None:
 
 
 def test_lines_are_drawn_anew_where_they_change_and_only_there(page: Any) -> None:
-    """Check that lines stay within an interval, unless a link fails or something is chosen."""
+    """Check that lines do not change within an interval, unless a link fails or an item is selected."""
     drawn = "window.before = replay.drawn"
     same = "window.before === replay.drawn"
     seek(page, 2_200)
@@ -169,7 +169,7 @@ def test_a_link_that_is_busy_for_longer_than_an_interval_is_not_cut(page: Any) -
 
 
 def test_flows_that_begin_later_are_found(page: Any) -> None:
-    """Check a run that goes on: the next recording of it has one flow more."""
+    """Check a run in progress, whose next recording has one flow more."""
     found = page.evaluate(
         """() => { const r = replay.recording, a = r.arrays;
         const names = () => [...document.querySelectorAll("#names option")].map(each => each.value);
@@ -267,7 +267,7 @@ def test_the_button_says_what_it_does_with_pods(page: Any) -> None:
 
 
 def test_closed_pods_and_planes_are_a_mark_each(page: Any, tmp_path: Path) -> None:
-    """A plane: the switches above pods that have links to the same ones."""
+    """A plane consists of the switches above pods with links to the same switches."""
     file = tmp_path / "pods.html"
     file.write_bytes(recorded_page(in_pods()))
     other = page.context.browser.new_page()

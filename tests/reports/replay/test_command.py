@@ -1,4 +1,4 @@
-"""`p4cc replay`: what it writes, and what it says of folders that it cannot show."""
+"""`p4cc replay`: its output, and its messages about folders that it cannot show."""
 
 from __future__ import annotations
 

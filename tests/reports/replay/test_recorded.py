@@ -51,7 +51,7 @@ def test_a_fat_tree_is_tiers_and_pods() -> None:
 
 
 def test_what_differs_above_pods_is_in_no_plane() -> None:
-    """Each of two spines has links to other leaves: they are apart."""
+    """Each of two spines has links to other leaves, so they are separate."""
     network = Network(topologies.build("fat-tree", {"k": 4}))
     network.topology = replace(network.topology, links=tuple(
         link for link in network.topology.links if {link.a, link.b} != {"agg0-0", "spine1"}
@@ -70,7 +70,7 @@ def test_a_network_in_one_piece_has_no_pods_and_nic_switches_are_a_tier() -> Non
 
 @pytest.mark.parametrize("joined", [1, 4])
 def test_numbers_are_those_of_the_tables(joined: int) -> None:
-    """Counts of joined intervals add up, and the largest depth stays."""
+    """Counts of joined intervals add up, and the largest depth is kept."""
     result = watched()
     recorded = Recorded(result)
     found = recorded.arrays(joined)
@@ -161,7 +161,7 @@ def test_every_packet_of_the_flow_is_followed_from_host_to_host_or_to_where_it_w
 
 
 def test_the_packet_that_a_hop_is_told_of_is_the_one_that_its_parser_saw() -> None:
-    """PSNs are read at the first switch; at the second they are the same."""
+    """PSNs are read at the first switch, and are the same at the second."""
     result = watched()
     network = Recorded(result).network
     lines = [json.loads(line) for line in (result.folder / "trace.jsonl").read_text().splitlines()]
