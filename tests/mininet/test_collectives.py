@@ -32,7 +32,7 @@ def test_every_member_has_what_numpy_has(tmp_path: Path, switch: str) -> None:
 
 
 def test_sums_are_exact_where_every_switch_loses_packets(tmp_path: Path, switch: str) -> None:
-    """2 leaves and 2 spines, 5% of what comes in and of what leaves; the same run as in the virtual world.
+    """Two leaves and two spines lose 5% of arriving and of leaving packets; the run is the virtual world's.
 
     The result does not depend on the lateness of frames, so a smaller dilation than for
     measurements is enough.
