@@ -94,11 +94,14 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
     program = compiled(what, compiler)
     if _BALANCED in dict(what.defines) and all(action.preamble.alias != "balance" for action in program.p4info.actions):
         raise UserError(
-            f"switch.load_balancing: {what.source} leaves no choice to a load balancer; expected a program that "
+            f"switch.load_balancing: {what.source} does not use a load balancer; expected a program that "
             "includes include/forwarding.p4"
         )
     if LOSS in dict(what.defines) and all(counter.preamble.alias != "lost_in" for counter in program.p4info.counters):
-        raise UserError(f"switch.loss: {what.source} loses nothing; expected a program that includes include/switch.p4")
+        raise UserError(
+            f"switch.loss: {what.source} does not drop packets at random; "
+            "expected a program that includes include/switch.p4"
+        )
     scripted = partial(_scripted, what)
     known = controller.Program(program.p4info, json.dumps(program.json).encode(), scripted)
     if not trace:
@@ -162,7 +165,7 @@ def architecture(what: Build, key: str = "switch.architecture") -> Architecture 
 def _p4c(what: Build) -> Compiled:
     if what.architecture not in (None, BMV2_ARCHITECTURE):
         raise UserError(
-            f"switch.architecture: {P4C} compiles for {BMV2_ARCHITECTURE} alone, not for {what.architecture}; expected "
+            f"switch.architecture: {P4C} compiles for {BMV2_ARCHITECTURE} only, not for {what.architecture}; expected "
             "the built-in compiler"
         )
     if shutil.which(P4C) is None:

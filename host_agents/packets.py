@@ -248,7 +248,7 @@ class Packet:
                 if part.fixed >= 0:
                     bit += 8 * part.size_bytes(part.fixed)
                 elif part.counter not in self.places:
-                    raise PacketError(f"packet {name}: no field {part.counter!r} says how many records there are")
+                    raise PacketError(f"packet {name}: no field {part.counter!r} counts the records")
                 else:
                     fixed = False
         for repeated in names:

@@ -93,7 +93,7 @@ class Network:
         if faster := [link for link in topology.links if link.rate_bps > _MOST_SHAPED_BPS]:
             warnings.warn(
                 f"topology {topology.name!r}: {len(faster)} of {len(topology.links)} links have more than 1 Gb/s: "
-                "they are not held to their rates, and are as fast as this machine is",
+                "their rates are not limited, and are those of this machine",
                 stacklevel=2,
             )
 
@@ -310,4 +310,4 @@ class Network:
     def _up(self) -> None:
         """Raise UserError if the network is not running."""
         if self._net is None:
-            raise UserError("the network is not up: it is within its `with` block")
+            raise UserError("the network is not running; expected its use within its `with` block")

@@ -263,7 +263,7 @@ def _how(
         raise UserError(f"world {world!r}: expected one of {', '.join(foreign)}")
     for name, value in foreign[world].items():
         if value is not None:
-            raise UserError(f"{name}: the {world} world has no such thing")
+            raise UserError(f"{name}: the {world} world has no such option")
     if world == "mininet":
         package.require()
         switch = switch or "builtin"
@@ -296,7 +296,7 @@ def _workers_of(one: Run, wanted: int | str | None, traced: bool) -> int:
 def _check_shared(world: str, workers: int | str | None, where: Cluster | int | None) -> None:
     """Raise UserError for a combination of processes that is not supported."""
     if world == "mininet" and (workers not in (None, 1) or where not in (None, 1)):
-        raise UserError("workers, jobs, scheduler: the mininet world has no such thing")
+        raise UserError("workers, jobs, scheduler: the mininet world has no such options")
     if workers not in (None, 1) and where not in (None, 1):
         raise UserError(f"workers {workers}: with jobs or a scheduler each run is one process's; expected one of them")
 

@@ -121,7 +121,7 @@ def load_known(file: Path) -> None:
     """
     file, text = _read(file)
     if _loaded.get(file) != hashlib.sha256(text).hexdigest() and not cache.has(_NOTES, _note(file, text)):
-        raise UserError(f"{file}: named by the results alone; expected it with --extension, or extensions= in Python")
+        raise UserError(f"{file}: only the results name it; expected it with --extension, or extensions= in Python")
     _load(file, text)
 
 

@@ -62,7 +62,7 @@ class Registry(Generic[Thing]):
         before = self._origins.get(name)
         if name in self._things and origin != before:
             places = " and ".join(sorted(place or "p4cc itself" for place in (before, origin)))
-            raise UserError(f"two things are {self.kind} {name!r}: that of {places}; expected names of their own")
+            raise UserError(f"{self.kind} {name!r} is registered twice, by {places}; expected different names")
         self._check(name, thing)
         self._things[name] = thing
         if origin:

@@ -189,7 +189,7 @@ class _Reader:
             raise UserError(f"{self._where}: {tiers} tiers; expected 2 or 3")
         for tier in range(tiers):
             if tier not in values:
-                raise UserError(f"{self._where}: says nothing of tier {tier}")
+                raise UserError(f"{self._where}: does not describe tier {tier}")
         return _Tree(self._where, header["nodes"], header["podsize"], tiers, values)
 
     @staticmethod

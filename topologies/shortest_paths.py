@@ -122,7 +122,7 @@ class ShortestPaths:
         for i, other in enumerate(there.tolist() if wanted >= 0 else ()):
             if self._cells[other, column] == wanted:
                 return int(ports[i])
-        raise ValueError(f"topology {self._topology.name!r} has no way from {switch} on to {destination}")
+        raise ValueError(f"topology {self._topology.name!r} has no path from {switch} to {destination}")
 
     def _nearer(self, row: int, columns: slice) -> npt.NDArray[np.bool_]:
         """Return whether a port leads closer to a destination, by port and destination."""

@@ -72,8 +72,8 @@ def new_folder(target: Path, *, instead: bool = False, without: Collection[str] 
             raise exists
         if instead and os.path.lexists(aside):
             raise UserError(
-                f"output folder {str(target)!r}: a killed command has left {str(aside)!r}, which it was when that "
-                "went on with it; expected you to look at it, and to remove or rename it"
+                f"output folder {str(target)!r}: a killed command that continued it has left its runs in "
+                f"{str(aside)!r}; expected you to look at that folder, and to remove or rename it"
             )
         parents = [folder for folder in target.absolute().parents if not folder.exists()]
     except OSError as error:

@@ -348,7 +348,7 @@ def _fitting(given: str | None, protocols: Sequence[Protocol]) -> Program:
         )
     raise UserError(
         f"groups: cc {protocols[0].name!r} needs program {needed[0]!r}, and cc {whose!r} {lacking[0]!r}; no program "
-        "does the work of both"
+        "serves both"
     )
 
 

@@ -352,7 +352,7 @@ class _Reader:
             callers = () if data_deps else [one for one in ctrl_deps if one != node and one in self._ends[rank]]
             for other in dict.fromkeys((*callers, *data_deps)):
                 if other not in self._ends[rank]:
-                    raise UserError(f"workload.file: {path}: node {node} waits for node {other}, which is not there")
+                    raise UserError(f"workload.file: {path}: node {node} waits for node {other}, which does not exist")
                 self.schedule.operations[self._begins[rank][node]].requires.append(self._ends[rank][other])
 
     def _together(

@@ -123,6 +123,6 @@ def _uplinks(topology: Topology) -> tuple[int, float]:
     crossing = 1 - sum(count * (count - 1) for count in beside.values()) / (hosts * (hosts - 1))
     if uplinks_bps == 0 or crossing == 0:
         raise UserError(
-            f"workload.load: is of the uplinks of switches next to hosts; topology {topology.name!r} has none"
+            f"workload.load: is the load of the uplinks of switches next to hosts; topology {topology.name!r} has none"
         )
     return uplinks_bps, crossing

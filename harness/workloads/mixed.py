@@ -113,7 +113,7 @@ class Mixed(Traffic):
         assignments: dict[int, Any] = {}
         for part in parts:
             if part.name and part.traffic.assignments:
-                raise UserError(f"groups: {part.name!r}: collectives are for the scenario's own workload alone")
+                raise UserError(f"groups: {part.name!r}: only the scenario's own workload can have collectives")
             assignments.update(part.traffic.assignments)
         flows = [part.of_run(flow, part.start_ns) for part in parts for flow in part.traffic.flows]
         super().__init__(flows, assignments)

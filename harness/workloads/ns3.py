@@ -91,5 +91,5 @@ class Ns3Flows(TimedParameters):
         if self.first_host is not None or numbers is None:
             return node - (self.first_host or 0)
         if node not in numbers:
-            raise UserError(f"{where}: node {node} is no host of topology {setting.topology.name!r}")
+            raise UserError(f"{where}: node {node} is not a host of topology {setting.topology.name!r}")
         return numbers[node]

@@ -42,7 +42,7 @@ class MemoryLimit:
             raise UserError(
                 f"{self._run}: {f'{times} times ' if times > 1 else ''}{of_what} take some "
                 f"{_gib(times * network_bytes)} before the first packet; expected at most {_gib(limit_bytes)}: a "
-                "smaller network, or a larger memory_bytes would do"
+                "smaller network, or a larger memory_bytes"
             )
 
     def foresee_all(self, run_bytes: int) -> None:
@@ -52,7 +52,7 @@ class MemoryLimit:
             raise UserError(
                 f"{self._run}: does not fit here: it will take some {_gb(run_bytes)} of memory, and {_gb(limit_bytes)} "
                 "are free; expected a smaller network or workload, a larger record.queue_interval_ns, a machine with "
-                "more (or memory_bytes, to try it all the same)"
+                "more (or memory_bytes, to try the run anyway)"
             )
 
     @property
@@ -69,7 +69,7 @@ class MemoryLimit:
                 f"{self._run}: out of memory after {now_ns / 1e3:,.0f} us of model time: {_gib(held_bytes)} held and "
                 f"{_gib(to_come_bytes)} to come for the table of {queue_samples:,} queue samples; expected at most "
                 f"{_gib(limit_bytes)}: a smaller network or workload, a larger record.queue_interval_ns, a smaller "
-                f"limit_ns, or a larger memory_bytes would do"
+                f"limit_ns, or a larger memory_bytes"
             )
 
     def _limit(self, held_bytes: int) -> int:

@@ -177,8 +177,8 @@ class Turns:
             for flow in session.note(host, event, now_ns):
                 if flow.source != host or flow.further_sources:
                     raise RuntimeError(
-                        f"host {host}: flows start at other hosts because of what it reports, "
-                        "but the traffic says that it is local"
+                        f"host {host}: its reports start flows at other hosts, "
+                        "but the traffic declares that this host starts flows only here"
                     )
                 self._expect(flow, now_ns)
                 if session.divided and session.concerns_others(flow):
@@ -193,7 +193,7 @@ class Turns:
         rest, self._rest = self._rest, []
         for _, host, event in sorted(rest, key=itemgetter(0, 1)):
             if self._session.note(host, event):
-                raise RuntimeError("flows start because of what the traffic says that none follows from")
+                raise RuntimeError("flows start because of an event that, by the traffic's declaration, starts none")
 
     def _note_heard(self) -> None:
         """Process other workers' reports on flows that concern this session and have started here, too."""

@@ -41,7 +41,7 @@ class Record:
 
 
 class Link(Counting):
-    """State of a link about all its flows.
+    """State that a link keeps for all its flows together.
 
     Times are in the unit of the caller's clock.
 

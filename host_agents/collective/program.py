@@ -115,7 +115,7 @@ class Program(OperationOwner):
                 f"collective step {step.kind!r}: group {step.group} is for pushes, or the step is, not both"
             )
         elif any(not 0 <= rank < self.memberships[step.group].members for rank in step.initiators):
-            raise HostError(f"collective step {step.kind!r}: an initiator that is no member of group {step.group}")
+            raise HostError(f"collective step {step.kind!r}: an initiator that is not a member of group {step.group}")
 
     def _advance(self, now_ns: int) -> None:
         self._running = False

@@ -21,7 +21,7 @@ PARTS = (
 @click.command()
 @click.argument("parts", nargs=-1, type=click.Choice(PARTS), metavar="[PART]...")
 @click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", help="Write the figures as JSON.")
-@click.option("--quick", is_flag=True, help="Smaller runs: to see that it works, not to compare figures.")
+@click.option("--quick", is_flag=True, help="Make smaller runs, which show that it works; compare no figures.")
 @click.option("--k", "matrix_k", type=click.IntRange(4, 64), help="Size of the matrix's fat-tree.  [default: 8]")
 def command(parts: tuple[str, ...], json_file: Path | None, quick: bool, matrix_k: int | None) -> None:
     """Measure the cost of packets on this machine, in CPU time.

@@ -61,7 +61,7 @@ def _not_found(name: str, known: Iterable[Entry]) -> str:
 
     for kind, listed in KINDS.items():
         if any(one["name"] == name for one in listed()):
-            return f"{name!r} is no key and no column; `p4cc list {kind} {name}` tells of it"
+            return f"{name!r} is neither a key nor a column; `p4cc list {kind} {name}` describes it"
     names = {part for one in (*known, *words()) for part in (one.plain, one.plain.rpartition(".")[2])}
     near = nearest(_plain(name), names, _ALIKE)
     expected = "expected a key, a column, a variable or a word: see `p4cc explain switch` or `flows`, and `p4cc list`"

@@ -78,7 +78,7 @@ from p4switch.quantities import quantity
     help="Take runs of the same inputs from this folder.",
 )
 @resume_option
-@click.option("--strict", is_flag=True, help="Exit with status 1 if flows or the machine were late.")
+@click.option("--strict", is_flag=True, help="Exit with status 1 if flows did not finish or the machine was too slow.")
 @click.option(
     "--report/--no-report", default=True, show_default=True, help="Write the report; `p4cc report` does it later, too."
 )
@@ -87,7 +87,7 @@ from p4switch.quantities import quantity
     "--trace",
     type=click.IntRange(0),
     metavar="FLOW",
-    help="Record each hop's treatment of a flow's packets (trace.txt, trace.jsonl); flows count from 0.",
+    help="Record what each hop does with a flow's packets (trace.txt, trace.jsonl); flows count from 0.",
 )
 @click.option("--trace-packets", type=click.IntRange(1), metavar="N", help="With --trace: only the flow's first N.")
 @click.option("--trace-from", metavar="TIME", help="With --trace: those sent from this model time on, as in 20us.")
@@ -96,7 +96,7 @@ from p4switch.quantities import quantity
 @click.option(
     "--workers",
     metavar="N",
-    help="Processes that share each run of the virtual world; auto: as many as pay; mpi: mpiexec's. "
+    help="Processes that share each run of the virtual world; auto: the fastest number; mpi: the ranks of mpiexec. "
     "Default: the scenario's, or auto.",
 )
 @where_options("one run after the other, in this process")
@@ -104,8 +104,8 @@ from p4switch.quantities import quantity
 @click.option(
     "--cli",
     metavar="MOMENT",
-    help="With --world mininet: open Mininet's own prompt at start, when all is up and nothing is sent, at end, or at "
-    "a model time, as in 5ms; the run goes on meanwhile.",
+    help="With --world mininet: open Mininet's own prompt at start, which is before the first packet, at end, or at "
+    "a model time, as in 5ms; the run does not stop meanwhile.",
 )
 @click.option("--coverage", is_flag=True, help="Also write the coverage of the P4 program by packets (coverage/).")
 @debug_option
@@ -196,7 +196,7 @@ class _Options:
             given = {"--switch": self.switch, "--dilation": self.dilation, "--watch": self.watch or None,
                      "--cli": self.cli}  # fmt: skip
             for option in (option for option, value in given.items() if value is not None):
-                raise UserError(f"{option}: the virtual world has no such thing; expected --world mininet with it")
+                raise UserError(f"{option}: the virtual world has no such option; expected --world mininet with it")
             return How("virtual", self.compiler, pcap=self.pcap, trace=self._trace(), coverage=self.coverage)
         if self.cli is not None:
             moment(self.cli)

@@ -65,7 +65,7 @@ def command(
     passed, M failed.
     """
     if switch == "bmv2" and (verbose or coverage):
-        raise UserError(f"{'-v' if verbose else '--coverage'}: BMv2 does not tell; expected --switch builtin")
+        raise UserError(f"{'-v' if verbose else '--coverage'}: BMv2 does not report this; expected --switch builtin")
     if junit_file is not None:
         check_writable(junit_file, "--junit")
     if coverage is not None:

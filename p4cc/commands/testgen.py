@@ -78,9 +78,9 @@ def command(
     for place in result.only_unstable:
         click.echo(f"{place.file}:{place.line}:{place.column}: reached, but no test of it is the same on every switch")
     if result.given_up:
-        click.echo(f"{result.given_up} other ways were given up: z3 decides nothing with all that a question may cost")
+        click.echo(f"{result.given_up} other paths were given up: z3 found no answer within the limits of a query")
     for problem, count in result.problems.most_common():
-        click.echo(f"{count} runs are no tests: {problem}")
+        click.echo(f"{count} runs do not make tests: {problem}")
     for place, _ in result.violations:
         click.echo(f"{place.file}:{place.line}:{place.column}: this assertion can be broken")
     if result.violations:

@@ -123,7 +123,7 @@ def _left_out(sweep: Sweep, axes: Mapping[tuple[str, ...], list[Any]]) -> list[d
         for key, values in one.items():
             for value in values:
                 if value not in axes.get(key, []):
-                    raise UserError(f"without.{i}.{'.'.join(key)}: {value!r} is no value of an axis of that name")
+                    raise UserError(f"without.{i}.{'.'.join(key)}: {value!r} is not a value of an axis of that name")
         combinations.append(one)
     return combinations
 
@@ -169,5 +169,5 @@ def points(sweep: Sweep, folder: Path, changes: Mapping[str, Any] | None = None)
                 title = ", ".join(filter(None, [variant.name, own]))
                 planned.append(_planned(len(planned), named, title, PortableRun.of(run)))
     if not planned:
-        raise UserError("without: leaves no run of the sweep")
+        raise UserError("without: excludes every run of the sweep")
     return planned

@@ -89,7 +89,7 @@ class Package(ABC):
 
     def prove(self, prover: Prover) -> None:
         """Compute which packets reach which statements. Raises UserError where the package has no proofs."""
-        raise UserError(f"nothing is proven of programs of '{type(self).__name__}'")
+        raise UserError(f"there are no proofs for programs of '{type(self).__name__}'")
 
     def bfrt_names(self, blocks: list[Block]) -> list[tuple[int, str]]:
         """Return the package's names with an id in `bf-rt.json`, and its highest byte."""

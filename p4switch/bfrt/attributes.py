@@ -101,7 +101,7 @@ class EntryScope(Attribute):
         return [pipe]
 
     def write(self, given: Message, client: Client, state: State) -> Undo:
-        """Set the scope of entries: the one of the pipes alone, or all three."""
+        """Set the scope of entries: that of the pipes, or also those of ingress and egress and of parsers."""
         there = [name for name in self._SCOPES if given.HasField(name)]
         if there not in (["pipe_scope"], [*self._SCOPES]):
             invalid(f"{self._table.name}: expected pipe_scope, or all of {', '.join(self._SCOPES)}")

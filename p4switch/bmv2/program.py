@@ -191,7 +191,7 @@ class _Reader:
             ir_table = self._table(table)
             on = {self._label(ir_table, name): target(node) for name, node in table.next_tables.items()}
             if len({isinstance(label, bool) for label in on}) > 1:
-                raise JsonError(f"BMv2 JSON: table {table.name} goes on both by its hit or miss and by its action")
+                raise JsonError(f"BMv2 JSON: table {table.name} has next nodes both by hit or miss and by action")
             nodes[table.name].end = ir.Apply(ir_table, on, target(table.base_default_next))
         for condition in json.conditionals:
             test, span = self._x.condition(condition.expression), self._span(condition.place)
@@ -212,7 +212,7 @@ class _Reader:
         for number, action in enumerate(table.actions):
             if action.name == name:
                 return number
-        raise JsonError(f"BMv2 JSON: table {table.name} goes on after action {name}, which it does not have")
+        raise JsonError(f"BMv2 JSON: table {table.name} has a next node for action {name}, which it does not have")
 
     def _table(self, table: schema.Table) -> ir.Table:
         if table.action_ids is not None:

@@ -117,7 +117,7 @@ class Symbols:
                 raise JsonError(f"BMv2 JSON: header {each.name} cannot be a member of {item.name}: metadata")
         t = self._union_types[item.name]
         if t is None:
-            raise JsonError(f"BMv2 JSON: header union {item.name} names a type that is not there")
+            raise JsonError(f"BMv2 JSON: header union {item.name} names a type that does not exist")
         self.unions.append((ir.UnionRef(t, item.name), [each.name for each in members]))
 
     def _add_union_stack(
@@ -127,7 +127,7 @@ class Symbols:
         of = unions.get(item.union_type)
         elements = [by_id[ident] for ident in item.header_union_ids if ident in by_id]
         if of is None or len(elements) != len(item.header_union_ids) or not elements:
-            raise JsonError(f"BMv2 JSON: header union stack {item.name} names a type or union that is not there")
+            raise JsonError(f"BMv2 JSON: header union stack {item.name} names a type or union that does not exist")
         if any(len(element.header_ids) != len(of.fields) for element in elements):
             raise JsonError(f"BMv2 JSON: header union stack {item.name} does not fit its type")
         for i, member in enumerate(of.fields):

@@ -99,7 +99,7 @@ def svg(fit: Fit) -> bytes:
     from matplotlib.figure import Figure
 
     if fit.placement is None:
-        raise UserError(f"{fit.target.name}: nothing was placed into stages, so there is nothing to draw")
+        raise UserError(f"{fit.target.name}: no table was placed into stages, so there is no graph to draw")
     graph = fit.graph.copy()
     for node in graph:
         graph.nodes[node]["stage"] = fit.placement.first[node]

@@ -107,7 +107,7 @@ class _Checker:
                     if not isinstance(label, bool) and not 0 <= label < len(end.table.actions):
                         raise self.fail(f"table {end.table.name} has no action {label}")
                 if len({isinstance(label, bool) for label in end.on}) > 1:
-                    raise self.fail(f"table {end.table.name} goes on by its hit and by its action")
+                    raise self.fail(f"table {end.table.name} chooses the next node both by hit and by action")
 
     def _select(self, end: pr.Select) -> None:
         self.read(end.keys)

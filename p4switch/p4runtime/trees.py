@@ -62,7 +62,7 @@ class Trees:
         Raises P4RuntimeError for an invalid number, and for nodes that do not exist or belong to another group.
         """
         if not 0 < ident <= MAX_GROUP:
-            invalid(f"group {ident}: expected a number from 1 to {MAX_GROUP}, as 0 sends nothing")
+            invalid(f"group {ident}: expected a number from 1 to {MAX_GROUP}, as group 0 sends nothing")
         if tree is not None:
             self._check(tree.nodes, self.nodes, "node")
             self._check(tree.ecmps, self.ecmps, "ECMP")

@@ -218,8 +218,8 @@ class Prover:
     def _graph(self, start: ir.Block, state: State) -> State:
         """Return the state at the end of code.
 
-        A loop is followed once, for an arbitrary round: its head starts with anything that earlier rounds may have
-        left.
+        A loop is followed once, for an arbitrary round: the state at its head covers all values that earlier
+        rounds can produce.
         """
         arriving: dict[ir.Block, list[State]] = {start: [state]}
         ends: list[State] = []

@@ -105,7 +105,7 @@ class Solver:
         return inputs
 
     def nearby(self, run: Run, way: Alternative) -> Iterator[Inputs]:
-        """Yield inputs that differ in one number, such that `way` holds; the path to it may change."""
+        """Yield inputs with one changed number for which `way` holds; the change may affect the path to it."""
         try:
             wanted = way.condition()
         except TimeoutError:

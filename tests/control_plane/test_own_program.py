@@ -1,4 +1,4 @@
-"""P4 programs of the user's own: any file, its entries from Python or from a file, what it keeps among the results."""
+"""A user's own P4 program: it may be any file, with entries from Python or a file, and its state is in the results."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class CountingParameters(ProgramParameters):
 
 @pytest.fixture(autouse=True)
 def _forgotten(tmp_path: Path) -> Iterator[None]:
-    """Names are a process's."""
+    """Forget the names that a test registered, because they hold for the whole process."""
     yield
     for file in tmp_path.glob("*.py"):
         forget(str(file))
@@ -145,7 +145,7 @@ def scenario_of(folder: Path, program: str, more: str = "", topology: str = 'nam
 
 
 def runtime_json() -> dict[str, Any]:
-    """Routes of the single switch, as `simple_controller` takes them."""
+    """Return routes of the single switch in the format of `simple_controller`."""
     topology = topologies.build("single-switch", {"hosts": 3})
     routes = [
         {
@@ -166,7 +166,7 @@ def one(scenario: str, *settings: str) -> Run:
 
 
 def state_of(run: Run) -> dict[tuple[str, int, str, str], int]:
-    """Return what the program of the first switch kept: by object, index, entry, field."""
+    """Return the state of the first switch's program, by object, index, entry and field."""
     recording = VirtualWorld(run).run()
     assert recording.ended == "done"
     table = recording.tables["program_state"]
@@ -218,7 +218,7 @@ def counting(tmp_path: Path) -> Path:
 
 
 def test_a_program_on_the_stages_with_parameters_beside_it(counting: Path) -> None:
-    """Its entries know where hosts are; its macro, its load balancer and what it keeps need no other file."""
+    """Its entries use the hosts' places. Its macro, its load balancer and its state need no other file."""
     fat_tree = 'name = "fat-tree"\nk = 4'
     (counting / "first_member.p4").write_text(FIRST_MEMBER)
     scenario = scenario_of(counting, "counting.p4", topology=fat_tree)
@@ -248,7 +248,7 @@ def test_routes_come_by_themselves_where_the_stages_are_included(counting: Path)
 
 
 def test_the_programs_that_the_page_shows(tmp_path: Path) -> None:
-    """The one of stages alone compiles to the tables of ecn.p4; the class beside a program of its name is its own."""
+    """The program of stages has the tables of ecn.p4; the class beside the other program has that program's name."""
     (stages,) = (text for text in SHOWN if "EGRESS_STAGE" in text)
     (tmp_path / "shown.p4").write_text(stages)
     shown, ecn = (
@@ -263,9 +263,10 @@ def test_the_programs_that_the_page_shows(tmp_path: Path) -> None:
 
 
 def test_an_extension_is_new_files_and_no_others(tmp_path: Path) -> None:
-    """The files are as many as the page counts.
+    """Count the files against the number on the page.
 
-    No P4 header lies beside them: it is made of the declaration, for runs with other protocols, too.
+    The files include no P4 header: p4cc makes it from the declaration, for runs with other
+    protocols, too.
     """
     files = ("delays.p4", "delays.py", "quell.py", "waves.py", "port_delay.py")
     guide = (EXAMPLE.parents[1] / "docs" / "adding-a-protocol.md").read_text(encoding="utf-8")
@@ -295,7 +296,7 @@ def test_what_it_keeps_is_in_the_folder_of_the_run(counting: Path) -> None:
 
 
 def test_marks_are_counted_whatever_the_program_counts(tmp_path: Path) -> None:
-    """Each packet that leaves with ECN CE and came without, as seen in the frames."""
+    """The count is the number of packets that left with ECN CE and arrived without, as captured frames show."""
     mark = "hdr.ipv4.head = hdr.ipv4.head | (bit<128>)3 << 112;"
     (tmp_path / "own.p4").write_text(ROUTER.replace("arrived.count(", f"{mark} arrived.count("))
     (tmp_path / "own.entries.json").write_text(json.dumps(runtime_json()))
@@ -324,7 +325,7 @@ def test_marks_are_counted_whatever_the_program_counts(tmp_path: Path) -> None:
             [],
             "switch 1: ",
         ),
-        ({"own.p4": ROUTER}, ["switch.load_balancing=drill"], "own.p4 leaves no choice to a load balancer; expected"),
+        ({"own.p4": ROUTER}, ["switch.load_balancing=drill"], "own.p4 does not use a load balancer; expected"),
         ({"own.p4": "control"}, [], "own.p4:1"),
         (
             {"own.p4": ROUTER, "own.py": COUNTING_PARAMETERS.replace('"counting"', '"own"')},
@@ -334,7 +335,7 @@ def test_marks_are_counted_whatever_the_program_counts(tmp_path: Path) -> None:
         (
             {"own.p4": COUNTING, "own.py": COUNTING_PARAMETERS.replace('"counting"', '"ecn"')},
             [],
-            "two things are program 'ecn': that of {folder}/own.py and p4cc itself",
+            "program 'ecn' is registered twice, by {folder}/own.py and p4cc itself",
         ),
         (
             {"own.p4": ROUTER, "own.py": "from control_plane.programs.base import register\nregister('own')(int)"},
@@ -365,7 +366,7 @@ def entries(tmp_path: Path, p4info: Message, **tables: Any) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def p4info() -> Message:
-    """Return a program with a table of each kind of match."""
+    """Return a program with one table for each match kind."""
     return everything.p4info()
 
 

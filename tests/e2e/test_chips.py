@@ -1,4 +1,4 @@
-"""Programs for TNA and T2NA in a network: p4src's own in both forms, and one from outside beside its v1model twin."""
+"""Programs for TNA and T2NA in a network: both forms of p4src's programs, and an outside one with its v1model twin."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def one(*arguments: str) -> Result:
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize("protocol", [("--cc", "hpcc"), ("--cc", "dcqcn", *STEP)], ids=["hpcc", "dcqcn"])
 def test_flows_are_the_same_in_both_forms_of_a_program(chip: str, protocol: tuple[str, ...]) -> None:
-    """Check behind one switch, where no path is chosen, and depth and time have the same units."""
+    """Check one switch, so that no path is chosen, with the same units of depth and time."""
     plain = one(*STAR, *protocol)
     chips = one(*STAR, *protocol, "--set", f"switch.architecture={chip}")
     pd.testing.assert_frame_equal(chips.flows, plain.flows)
@@ -136,7 +136,7 @@ def test_credits_of_expresspass_are_the_same_in_both_forms() -> None:
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_rcp_gives_flows_their_shares_in_both_forms(chip: str) -> None:
-    """A chip knows a queue's depth in cells, from when its last packet left, and updates the rate by a timer."""
+    """A chip measures a queue's depth in cells when a packet leaves, and a timer updates the rate."""
     flows = ("incast-star", "--cc", "rcp", "--set", "workload.senders=4", "--set", "workload.size_bytes=1500000")
     plain = one(*flows).flows["fct_ns"]
     chips = one(*flows, "--set", f"switch.architecture={chip}").flows["fct_ns"]
@@ -144,7 +144,7 @@ def test_rcp_gives_flows_their_shares_in_both_forms(chip: str) -> None:
 
 
 def test_trimming_is_the_same_in_both_forms() -> None:
-    """Check with limits of whole packets, no lot and cells of a byte, so that both forms know depths to the byte."""
+    """Check limits of whole packets, no random spread and cells of a byte, so that both forms measure bytes."""
     exact = [
         "trim_from_fraction=1", "queue_bytes=42320", "header_queue_bytes=64000", "kmin_fraction=1", "kmax_fraction=1"
     ]  # fmt: skip
@@ -157,7 +157,7 @@ def test_trimming_is_the_same_in_both_forms() -> None:
 
 
 def test_marking_by_lot_is_as_likely_in_both_forms() -> None:
-    """The marks of both forms are binomial draws over all packets: they differ by five standard deviations at most."""
+    """In both forms the marks are binomial draws over all packets, and differ by at most five standard deviations."""
     thresholds = ("--set", "programs.ecn.kmin_bytes=1", "--set", "programs.ecn.kmax_bytes=8000000")
     fixed = ("--cc", "none", "--set", "workload.size_bytes=300000", "--set", "programs.ecn.pmax=0.5")
     plain = one("incast-star", *fixed, *thresholds)
@@ -169,13 +169,13 @@ def test_marking_by_lot_is_as_likely_in_both_forms() -> None:
 
 
 def test_ports_are_numbered_as_the_chips_front_panel_is() -> None:
-    """T2NA's ports 6 and 7 lead back to ingress, and the first one of its front panel is 8."""
+    """T2NA's ports 6 and 7 lead back to ingress, and the first port of its front panel is 8."""
     chips = one(*STAR, "--cc", "hpcc", "--set", "switch.architecture=t2na")
     assert sorted(chips.table("links").query("node == 's0'")["port"].unique()) == list(range(8, 25))
 
 
 def test_a_loopback_port_takes_its_time(tmp_path: Path) -> None:
-    """Every packet passes the switch twice. A flow of one packet is complete when its ACK has done so, too."""
+    """Every packet passes the switch twice. A flow of one packet is complete after its ACK has done so, too."""
     text = (EXAMPLE / "step.p4").read_text()
     again = "if (intrinsic.ingress_port != 68) { tm.ucast_egress_port = 68; }"
     place = "spread: { members.apply(); }\n            }\n"
@@ -196,7 +196,7 @@ def test_a_loopback_port_takes_its_time(tmp_path: Path) -> None:
 
 
 def test_hosts_may_have_other_mac_addresses(tmp_path: Path) -> None:
-    """The program forwards what has the first byte of its own alone."""
+    """The program forwards only addresses with its own first byte."""
     text = (EXAMPLE / "step.p4").read_text()
     assert "hdr.ipv4.ttl <= 1" in text
     shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
@@ -207,7 +207,7 @@ def test_hosts_may_have_other_mac_addresses(tmp_path: Path) -> None:
 
 
 def test_a_tna_program_from_outside_does_what_its_v1model_twin_does(tmp_path: Path) -> None:
-    """The senders' leaf and the receiver's have one path each way, as there is one spine."""
+    """There is one spine, so the senders' leaf and the receiver's have one path in each direction."""
     chip, twin = tmp_path / "tofino", tmp_path / "twin"
     shutil.copytree(EXAMPLE, chip)
     twin.mkdir()
@@ -250,7 +250,7 @@ def test_a_trace_has_both_parsers_and_what_the_traffic_manager_did(tmp_path: Pat
         ),
         (["--set", "switch.architecture=tofino"], "switch.architecture: no architecture 'tofino'; expected"),
         (["--set", "switch.loopback.ports=[512]"], "switch.loopback.ports.0: should be less than or equal to 511"),
-        (["--compiler", "p4c"], "switch.architecture: p4c-bm2-ss compiles for v1model alone, not for tna"),
+        (["--compiler", "p4c"], "switch.architecture: p4c-bm2-ss compiles for v1model only, not for tna"),
     ],
 )
 def test_what_a_chip_does_not_do_is_an_error_of_one_line(tmp_path: Path, settings: list[str], error: str) -> None:

@@ -164,17 +164,17 @@ class Mine(Figure):
         (
             {"mine.py": OWN_WORKLOAD.replace('"mine"', '"incast"')},
             ["--set", "workload.name=mine.py"],
-            ["two things are workload 'incast'", "mine.py"],
+            ["workload 'incast' is registered twice", "mine.py"],
         ),
         (
             {"mine.py": OWN_WORKLOAD, "other.py": OWN_WORKLOAD},
             ["--set", "workload.name=mine.py", "--set", "extensions=['other.py']"],
-            ["two things are workload 'mine'", "mine.py", "other.py"],
+            ["workload 'mine' is registered twice", "mine.py", "other.py"],
         ),
         (
             {"mine.py": OWN_FIGURE},
             ["--set", "extensions=['mine.py']"],
-            ["two things are figure 'queue'", "mine.py", "p4cc itself"],
+            ["figure 'queue' is registered twice", "mine.py", "p4cc itself"],
         ),
         (
             {"mine.py": OWN_PROGRAM, "mine.p4": '#include "ecn.p4"\n'},

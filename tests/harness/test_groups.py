@@ -1,4 +1,4 @@
-"""Groups of traffic: hosts, protocols, classes and starts of their own, in one network."""
+"""Groups of traffic in one network, each with its own hosts, protocol, class and start."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_plan_is_carried_out_elsewhere_and_written_down() -> None:
         ([{**OLD, "workload": {"name": "incast", "size": 1}}], {}, "groups.old.workload.size"),
         ([{**OLD, "cc": None, "parameters": {"eta": 0.9}}], {}, "should have cc"),
         ([{**OLD, "parameters": {"eta": 0.9}}], {}, "groups.old: dcqcn has no parameter 'eta'"),
-        ([{**OLD, "cc": "sperc"}], {}, "cc 'hpcc' needs program 'int', and cc 'sperc' 'sperc'; no program does"),
+        ([{**OLD, "cc": "sperc"}], {}, "cc 'hpcc' needs program 'int', and cc 'sperc' 'sperc'; no program serves"),
         ([OLD], {"program": "int"}, "program 'int' does not fit protocol 'dcqcn'; expected 'ecn_int'"),
         ([OLD], {"attack": {"kind": "none"}}, "should have either groups or attack"),
         ([], {"workload": {"name": "none"}}, "workload 'none': expected groups, which have flows"),
@@ -145,9 +145,9 @@ def test_mistakes(groups: list[dict[str, Any]], tables: dict[str, Any], message:
 
 
 def test_a_program_from_outside_is_not_chosen_because_it_has_been_loaded() -> None:
-    """It might do the work of any program, and is taken where the scenario names it only."""
+    """It might serve any protocol, but is used only where the scenario names it."""
     programs.program(str(EXAMPLE))
-    with pytest.raises(UserError, match="no program does the work of both"):
+    with pytest.raises(UserError, match="no program serves both"):
         planned({**OLD, "cc": "sperc"})
 
 
@@ -165,7 +165,7 @@ CROSS = [
 
 
 def test_what_is_not_rdma_loses_packets_and_rdma_beside_it_none() -> None:
-    """A small buffer for lossy queues; each group ends, TCP by sending again, UDP with less than was sent."""
+    """Lossy queues have a small buffer. Both groups end: TCP retransmits, and UDP delivers less than was sent."""
     run = planned(*CROSS, switch={"alpha": 0.01}, limit_ns=900_000_000)
     recording, flows, summary = made(run)
     assert (recording.ended, recording.conservation["balance"]) == ("done", 0)

@@ -1,4 +1,4 @@
-"""A network from a file: run, kept with its results, drawn and converted."""
+"""A network from a file can be run, kept with its results, drawn and converted."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_files_are_relative_to_the_scenario_and_flows_have_the_files_numbers(sce
 
 def test_a_flow_of_a_switch_is_a_mistake_with_its_line(scenario: Path) -> None:
     scenario.with_name("flows.txt").write_text(FLOWS.replace("2 4", "1 4"))
-    with pytest.raises(UserError, match=r"flows.txt:3: node 1 is no host of topology 'ns3'"):
+    with pytest.raises(UserError, match=r"flows.txt:3: node 1 is not a host of topology 'ns3'"):
         planned(scenario)
 
 

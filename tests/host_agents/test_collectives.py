@@ -1,4 +1,4 @@
-"""The engine for collectives and its programs, against a stand-in for the switch."""
+"""The engine for collectives and its programs, with a stand-in for the switch."""
 
 import itertools
 import random
@@ -69,7 +69,7 @@ def left(made: list[Program]) -> list[np.ndarray]:
 
 
 def total_of(contents: list[np.ndarray]) -> np.ndarray:
-    """Return the sum of memories, in which lanes wrap."""
+    """Return the sum of memories, whose lanes wrap."""
     total: np.ndarray = np.add.reduce([memory.astype(np.int32) for memory in contents], dtype=np.int32)
     return total
 
@@ -383,7 +383,7 @@ def test_a_write_is_answered_by_acknowledgements_only() -> None:
 
 
 def order_of(arbiter: str, queues: str) -> list[str]:
-    """Kinds of the requests of a host that may always send, with reads and writes to send."""
+    """Return the kinds of requests, in order, of a host that may always send and has reads and writes."""
     nic = nics(1)[0]
     config = CollectiveConfig(arbiter=arbiter, injection_queues=queues)
     programs([nic], [Step(RANDOM, GROUP, 40 * PACKET)], config=config, window=128)
@@ -449,7 +449,7 @@ def test_responses_wait_in_order_or_are_taken_at_random() -> None:
 
 
 class Told(Injection):
-    """Keeps what an engine tells its protocol. Each operation is a probe."""
+    """Protocol that keeps the events that an engine reports. Each operation is a probe."""
 
     def __init__(self) -> None:
         super().__init__(128)
@@ -470,7 +470,7 @@ class Told(Injection):
 
 
 def test_what_a_protocol_is_told() -> None:
-    """In cycles. Latency counts from injection, and is not known of what was repeated; own requests are no news."""
+    """Times are cycles. Latency counts from injection and is unknown after a retry; own requests are not reported."""
     nic, _ = hosts = nics(2, rto_ns=64_000)
     program, _ = programs(hosts, [])
     told = Told()
@@ -546,7 +546,7 @@ def test_mistakes() -> None:
         (Step("scan", GROUP, 1), "collective step 'scan': expected one of: all_reduce"),
         (Step(ALL_REDUCE, 7, 1), "this host is not in group 7"),
         (Step(ALL_REDUCE, GROUP, 1, operator="mul"), "operator 'mul': expected one of: sum"),
-        (Step(ALL_REDUCE, GROUP, 1, initiators=(1,)), "an initiator that is no member of group 1"),
+        (Step(ALL_REDUCE, GROUP, 1, initiators=(1,)), "an initiator that is not a member of group 1"),
         (Step(PUSHED_ALL_REDUCE, GROUP, 1), "group 1 is for pushes"),
         (Step(UNICAST_READ, 0, 1), "expected a group or a peer"),
     ):

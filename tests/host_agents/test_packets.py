@@ -1,4 +1,4 @@
-"""Declared packets: what is encoded is decoded, whatever the layout; mistakes are one line."""
+"""Declared packets: decoding returns the encoded values in every layout, and each mistake gives one line."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_a_header_between_bth_and_what_data_packets_carry() -> None:
         (lambda: Header("h", (Field("a", 4), Field("a", 4))), "header h: two fields a"),
         (lambda: Packet("p", 0x100), "packet p: opcode 0x100"),
         (lambda: Packet("p", 0xE8, (headers.AETH, headers.AETH)), "packet p: two fields syndrome"),
-        (lambda: Packet("p", 0xE8, (Records(headers.AETH, "count"),)), "packet p: no field 'count' says how many"),
+        (lambda: Packet("p", 0xE8, (Records(headers.AETH, "count"),)), "packet p: no field 'count' counts the records"),
         (lambda: Packet("p", 0xE8, (headers.AETH,), reply="msn"), "packet p: no field 'msn' of one bit"),
         (lambda: Packet("p", 0xE8, (Records(headers.AETH, 2),) * 2), "packet p: records twice"),
         (lambda: LISTED.encode(grup=1), "packet listed has no field 'grup'; expected one of: group, count, mark"),
@@ -183,7 +183,7 @@ def clashing(name: str, *packets: Packet) -> ProtocolInfo:
 
 
 def test_an_opcode_is_unique_within_a_run_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`mine` takes the opcode of ACCurate's packet: alone it may, beside ACCurate it may not."""
+    """`mine` uses the opcode of ACCurate's packet, which is allowed alone but not beside ACCurate."""
     known = {**protocols(), "mine": clashing("mine", Packet("probe", 0xE8, to=TO_REACTION_POINT))}
     monkeypatch.setattr("host_agents.registry._protocols", known)
     a, b = pair("mine")

@@ -1,4 +1,4 @@
-"""Fidelity, dilation, samples, state: what needs no network."""
+"""Fidelity, dilation, samples and state: tests that need no network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from topologies.model import Builder
 
 
 def histogram(**frames: int) -> list[int]:
-    """b3=5: five in [8, 16)."""
+    """Return a histogram: b3=5 means five values in [8, 16)."""
     buckets = [0] * 40
     for name, count in frames.items():
         buckets[int(name[1:])] = count
@@ -41,7 +41,7 @@ def test_percentiles_of_a_histogram() -> None:
 
 
 def judged(mean_ns: int, lost: dict[str, int], least_share: float = 1.0) -> dict[str, Any]:
-    """Return the fidelity of a round trip of two links of hosts, with 1% late frames, and six of switches."""
+    """Return the fidelity of a round trip over two links of hosts, with 1% late frames, and six of switches."""
     hosts = fidelity.Lateness("hosts", 2, histogram(b0=99, b21=1), 100 * mean_ns)
     switches = fidelity.Lateness("switches", 6, histogram(b10=100), 100 * 1000)
     meter = fidelity.Meter([os.getpid()])
@@ -75,7 +75,7 @@ def test_no_queue_takes_up_much_lateness() -> None:
 
 
 def test_lateness_that_queues_take_up_does_not_count() -> None:
-    """Flows that wait in queues for nine tenths of their time can become longer by a tenth."""
+    """Flows that wait in queues for nine tenths of their time can become longer by one tenth."""
     assert judged(200_000, {}, least_share=0.1)["kept_up"]
     assert judged(200_000, {}, least_share=0.1)["drift"] == pytest.approx(0.1 * judged(200_000, {})["drift"])
 
@@ -229,8 +229,8 @@ def test_the_command_line_says_it_in_one_line(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--switch", "bmv2"), "--switch: the virtual world has no such thing; expected --world mininet with it"),
-        (("--dilation", "9"), "--dilation: the virtual world has no such thing; expected --world mininet with it"),
+        (("--switch", "bmv2"), "--switch: the virtual world has no such option; expected --world mininet with it"),
+        (("--dilation", "9"), "--dilation: the virtual world has no such option; expected --world mininet with it"),
     ],
 )
 def test_options_of_the_other_world_are_refused(arguments: tuple[str, ...], message: str) -> None:

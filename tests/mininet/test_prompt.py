@@ -1,4 +1,4 @@
-"""Mininet's own prompt before, in and after a run, which goes on as if there had been none."""
+"""Mininet's own prompt before, during and after a run, which continues as if there had been no prompt."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_run_that_ends_at_a_limit_ends_there(tmp_path: Path) -> None:
 
 @needs_mininet
 def test_the_run_goes_on_while_the_prompt_is_open_in_its_midst(tmp_path: Path) -> None:
-    """Check a run at 1:100000, whose prompt sees flows that are not over."""
+    """Check a run at 1:100000, whose prompt sees unfinished flows."""
     sizes = ["--set", "workload.size_bytes=200000", "--dilation", "100000"]
     typed = "h0-0-3 grep eth0 /proc/net/dev\npy time.sleep(1)\nh0-0-3 grep eth0 /proc/net/dev\nexit\n"
     done = run("--cli", "10us", *sizes, "--out", str(tmp_path / "out"), typed=typed)
@@ -111,9 +111,9 @@ def _interrupted(over: bool) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--cli", "end"], "--cli: the virtual world has no such thing; expected --world mininet with it"),
+        (["--cli", "end"], "--cli: the virtual world has no such option; expected --world mininet with it"),
         (["--world", "mininet", "--cli", "soon"], "--cli 'soon': expected a whole number of ns, or a quantity"),
-        (["--world", "mininet", "--cli", "-5us"], "or start (all is up, nothing is sent), or end (all is over)"),
+        (["--world", "mininet", "--cli", "-5us"], "or start (before the first packet), or end (after the last)"),
     ],
 )
 def test_what_is_no_moment_is_refused(capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:

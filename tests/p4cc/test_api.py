@@ -1,4 +1,4 @@
-"""The public package: its page runs as it stands, and mistakes are one line."""
+"""The public package: its page runs unchanged, and each mistake gives one line."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_protocol_between_two_nics() -> None:
 
 
 def test_a_sweep(folder: Path) -> None:
-    """A row a combination, with the axes as columns; kept where it was asked for, and read again."""
+    """Each combination is a row, with the axes as columns. It is kept where requested, and can be read again."""
     tables = {"scenario": "incast-star", "axes": {"workload": {"size_bytes": [1000, 4000]}}}
     small = {"topology.hosts": 3, "workload.senders": 2, "cc": ["dctcp"]}
     results = p4cc.sweep(tables, set=small, out="swept", jobs=1)
@@ -171,7 +171,7 @@ def test_mistakes_are_one_line(folder: Path) -> None:
         (lambda: p4cc.run("incats"), "incats"),
         (lambda: p4cc.run("incast", cc="none.py"), "no Python file"),
         (lambda: p4cc.run("incast", set={"topology.k": 5}), "topology.k"),
-        (lambda: p4cc.run("incast", switch="bmv2"), "switch: the virtual world has no such thing"),
+        (lambda: p4cc.run("incast", switch="bmv2"), "switch: the virtual world has no such option"),
         (lambda: p4cc.run("incast", world="moon"), "expected one of virtual, mininet"),  # type: ignore[arg-type]
         (lambda: p4cc.sweep({"scenario": "incast", "axes": {"cc": "hpcc"}}), "axes.cc"),
         (lambda: p4cc.load("nowhere"), "nowhere"),
@@ -192,7 +192,7 @@ def test_mistakes_are_one_line(folder: Path) -> None:
 
 
 def test_links_that_are_not_held_to_their_rates_are_a_warning() -> None:
-    with pytest.warns(UserWarning, match="'single-switch': 3 of 3 links have more than 1 Gb/s: they are not held"):
+    with pytest.warns(UserWarning, match="'single-switch': 3 of 3 links have more than 1 Gb/s: their rates"):
         p4cc.Network(p4cc.topology("single-switch", hosts=3), "ecn")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

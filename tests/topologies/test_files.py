@@ -1,4 +1,4 @@
-"""Networks from files: read as their simulators read them, and every mistake with its line."""
+"""Networks from files are read as in their simulators, and each mistake is reported with its line."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_htsim_is_a_tree_of_tiers(tmp_path: Path) -> None:
 
 
 def test_the_default_fat_tree_of_htsim_is_the_textbooks(tmp_path: Path) -> None:
-    """The same graph as a k-ary fat-tree of this package, and bundles are parallel links."""
+    """It has the graph of this package's k-ary fat-tree, and bundles are parallel links."""
     tier = "Downlink_speed_Gbps 100\nDownlink_Latency_ns 1000\nRadix_Down {}\n"
     text = "Nodes 16\nTiers 3\nPodsize 4\nTier 0\n" + tier.format(2) + "Radix_Up 2\nTier 1\n" + tier.format(2)
     three = build(tmp_path, "htsim", text + "Radix_Up 2\nTier 2\n" + tier.format(4), ".topo")
@@ -144,7 +144,7 @@ def test_the_default_fat_tree_of_htsim_is_the_textbooks(tmp_path: Path) -> None:
         (("Nodes 8", "Nodes 9"), "nodes should be a multiple of podsize"),
         (("Nodes 8\n", ""), "has no nodes"),
         (("tiers 2", "tiers 4"), "4 tiers; expected 2 or 3"),
-        (("tiers 2", "tiers 3"), "says nothing of tier 2"),
+        (("tiers 2", "tiers 3"), "does not describe tier 2"),
         (("Radix_Up 2", "Radix_Up 3"), "tier 0: radix_down over radix_up should be oversubscribed"),
         (("Radix_Up 2\n", ""), "tier 0 has no radix_up"),
         (("Tier 1", "Tier 3"), ":14: expected a tier from 0 to 2, got '3'"),

@@ -19,7 +19,7 @@ def work(run: Run, traffic: TrafficSummary) -> None:
         if in_protocol:
             name, _ = named("workload", run.scenario.workload)
             raise UserError(
-                f"cc {run.protocol.name!r}: is for collectives, and workload {name!r} has none; "
+                f"cc {run.protocol.name!r}: is for collectives only, and workload {name!r} has none; "
                 "expected a protocol for flows, or workload 'collectives'"
             )
         return

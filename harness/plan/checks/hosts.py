@@ -78,7 +78,7 @@ def _hooks(part: object, whose: str) -> None:
         for name, value in vars(cls).items():
             method = f"{whose}: {cls.__name__}.{name}"
             if name.startswith("on_") and callable(value) and name not in hooks:
-                raise UserError(f"{method} is none of the methods that a NIC calls; {suggest(name, hooks)}")
+                raise UserError(f"{method} is not a method that a NIC calls; {suggest(name, hooks)}")
             declared = next((vars(one)[name] for one in ours if name in vars(one)), None)
             if callable(declared) and not name.startswith("__"):
                 _expect_callable(getattr(part, name), declared, method, name)
@@ -93,7 +93,7 @@ def _expect_callable(own: Any, ours: Callable[..., Any], method: str, name: str)
     _, *given = inspect.signature(ours).parameters.values()  # parameters without self
     expected = f"expected {name}{_shown(given)}"
     if not callable(own):
-        raise UserError(f"{method} is no method; {expected}")
+        raise UserError(f"{method} is not a method; {expected}")
     if any(kind(own) for kind in (iscoroutinefunction, isgeneratorfunction, isasyncgenfunction)):
         raise UserError(f"{method} is asynchronous, or yields, so that a call does nothing; {expected}")
     by_name = [parameter.name for parameter in given if parameter.kind is parameter.KEYWORD_ONLY]

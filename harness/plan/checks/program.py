@@ -40,7 +40,7 @@ def loopback(run: Run) -> None:
     for each in run.switch_programs:
         key, ports = each.key_of("loopback.ports"), each.loopback.ports
         if twice := [port for port, count in Counter(ports).items() if count > 1]:
-            raise UserError(f"{key}: {twice[0]} is there more than once")
+            raise UserError(f"{key}: {twice[0]} is listed more than once")
         for port in ports:
             for switch in each.switches:
                 if there := run.topology.ports[switch].get(port):

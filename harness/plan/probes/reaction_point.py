@@ -68,7 +68,7 @@ def expect_number(run: Run, attribute: str) -> None:
             raise UserError(f"no reaction point of {run.protocol.name!r} has {attribute!r}; {suggest(name, known)}")
         owner = getattr(owner, name)
     if not (owner is None or isinstance(owner, int | float)):
-        raise UserError(f"{attribute!r} of {run.protocol.name!r} is no number")
+        raise UserError(f"{attribute!r} of {run.protocol.name!r} is not a number")
 
 
 def _number(owner: object, name: str) -> bool:

@@ -25,7 +25,7 @@ def require(probes: Sequence[Probe]) -> None:
         if probe.priority is not None or probe.reads not in known:
             when = "over time" if probe.interval_ns else "at the end"
             raise UserError(
-                f"record.probes: {probe.name!r}: the Mininet world tells of whole ports, {when}: {', '.join(known)}"
+                f"record.probes: {probe.name!r}: the Mininet world measures whole ports, {when}: {', '.join(known)}"
             )
 
 

@@ -29,7 +29,7 @@ def moment(text: str) -> Prompt:
     try:
         return quantity("--cli", text, "ns")
     except UserError as error:
-        raise UserError(f"{error}; or start (all is up, nothing is sent), or end (all is over)") from None
+        raise UserError(f"{error}; or start (before the first packet), or end (after the last)") from None
 
 
 def while_running(run: Callable[[], str], wait_s: float, open_prompt: Callable[[bool], object]) -> str:

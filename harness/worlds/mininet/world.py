@@ -94,7 +94,7 @@ class MininetWorld:
         self._changes = port_changes(run)
         if self._changes and not self._class.changes_links:
             raise UserError(
-                f"events: links of switch {switch!r} stay as they are, and lose nothing; expected --switch builtin, or "
+                f"events: switch {switch!r} neither changes its links nor loses packets; expected --switch builtin, or "
                 "neither events nor links with loss"
             )
         if not self._class.changes_links and any(link.framing_bytes is not None for link in run.topology.links):
@@ -111,7 +111,7 @@ class MininetWorld:
             )
         self.dilation = choose(run, measure(), self._class.packets_per_s_of_link) if dilation is None else dilation
         if watcher is not None and not self._class.counts_meanwhile:
-            raise UserError(f"--watch: switch {switch!r} tells nothing while a run goes on; expected --switch builtin")
+            raise UserError(f"--watch: switch {switch!r} has no counts before a run ends; expected --switch builtin")
         self._watcher = watcher
         self._capture = capture
         self._wall_limit_s = wall_limit_s

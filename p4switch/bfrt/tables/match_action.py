@@ -282,7 +282,7 @@ class MatchTable(Table):
         elif kind == "action_profile_group_id":
             self._put(entry.data, Id.SELECTOR_GROUP_ID, from_p4(p4_entry.action.action_profile_group_id))
         elif kind is not None:
-            unimplemented(f"{self.name}: an entry has an action set, which P4Runtime wrote and BfRuntime cannot tell")
+            unimplemented(f"{self.name}: an entry has an action set, which P4Runtime wrote and BfRuntime cannot show")
         if self._has_counter and not p4_entry.is_default_action:
             self._put_counts(entry.data, p4_entry.counter_data)
         if not (p4_entry.is_default_action and self._is_indirect):

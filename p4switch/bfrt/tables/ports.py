@@ -116,7 +116,7 @@ class PortTable(FixedTable):
         if old is not None and kind == _Update.INSERT:
             already_exists(f"{self.name}: port {port} is there")
         if old is None and kind == _Update.MODIFY:
-            not_found(f"{self.name}: port {port} is not there")
+            not_found(f"{self.name}: port {port} does not exist")
         given = self._names(entry.data)
         for name in _NEEDED:
             if old is None and name not in given:

@@ -1,4 +1,4 @@
-"""Result folders of others: what is read of them is looked at before it is a name, a line, a size, or code."""
+"""Result folders of others: values are checked before use as a name, a line, a size or code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EVIL = "from pathlib import Path\nPath({marker!r}).touch()\n"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One run, in a folder of runs."""
+    """Return a folder with one run."""
     folder = tmp_path_factory.mktemp("made") / "runs"
     folder.mkdir()
     (run,) = resolve.plan("small", scenario.check(SMALL), Path())
@@ -54,12 +54,12 @@ def run(made: Path, tmp_path: Path) -> Path:
 
 
 def p4cc(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `p4cc` with a cache of its own, which has what the user has run."""
+    """Run `p4cc` with a cache that records the user's own runs."""
     return forked(*arguments, cwd=cwd, variables={"P4CC_CACHE": str(cwd / "cache")})
 
 
 def limited(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `p4cc` within 4 GiB of addresses."""
+    """Run `p4cc` with at most 4 GiB of address space."""
     return subprocess.run(
         [*MAIN, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30)),
@@ -74,7 +74,7 @@ def changed(file: Path, change: Callable[[Any], object]) -> None:
 
 
 def refused(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the one line with which a command ends that refused a folder."""
+    """Return the line with which a command that refuses a folder ends."""
     assert done.returncode == 2, (done.stdout, done.stderr)
     (line,) = done.stderr.splitlines()
     assert line.startswith("p4cc: error: ")
@@ -84,7 +84,7 @@ def refused(done: subprocess.CompletedProcess[str]) -> str:
 
 @pytest.fixture
 def evil(tmp_path: Path, run: Path) -> tuple[Path, Path]:
-    """Return a Python file that the run's folder names, and what exists once it has been run."""
+    """Return a Python file that the run's folder names, and the file that it would create."""
     marker, file = tmp_path / "marker", tmp_path / "evil.py"
     file.write_text(EVIL.format(marker=str(marker)))
     text = (run / "scenario.toml").read_text()
@@ -99,7 +99,7 @@ def test_a_file_that_a_result_folder_names_is_not_run(run: Path, evil: tuple[Pat
         assert done.returncode == 0, done.stderr
         assert not marker.exists(), command
         (line,) = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
-        assert f"figures left out: {file}: named by the results alone" in line
+        assert f"figures left out: {file}: only the results name it" in line
     look = [sys.executable, "-W", "error", "-c", "import p4cc; p4cc.load('runs')"]
     environment = {**os.environ, "P4CC_NATIVE": "0", "P4CC_CACHE": str(tmp_path / "cache")}
     done = subprocess.run(look, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
@@ -206,7 +206,7 @@ def test_json_is_of_a_bounded_size_and_depth(run: Path) -> None:
 
 
 def test_tables_are_of_a_size_that_is_known_before_they_are_read(run: Path, tmp_path: Path) -> None:
-    """A column that never changes takes some hundred KB for a hundred million rows."""
+    """A column with one value takes some hundred KB for a hundred million rows."""
     names = pq.read_schema(run / "flows.parquet").names
     group = pa.table({name: np.zeros(10_000_000, np.int64) for name in names})
     with pq.ParquetWriter(tmp_path / "large", group.schema, compression="zstd") as writer:
@@ -239,7 +239,7 @@ def test_tables_have_numbers_and_texts(run: Path, column: pa.Array, told: str) -
 
 
 def test_text_is_not_spelt_out_before_its_size_is_known(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row of a text of 1 MB takes a byte in the file, once the text is there."""
+    """A repeated text of 1 MB takes one byte in each row of the file."""
     rows = 300
     long = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array(["x" * (1 << 20)]))
     pq.write_table(pa.table({"time_ns": np.arange(rows), "more": long.cast(pa.string())}), run / "queues.parquet")
@@ -249,7 +249,7 @@ def test_text_is_not_spelt_out_before_its_size_is_known(run: Path, monkeypatch: 
 
 
 def test_metadata_of_pandas_are_not_heeded(run: Path) -> None:
-    """They say what becomes of columns; p4cc writes none."""
+    """They determine types of columns; p4cc does not write any."""
     table = pq.read_table(run / "queues.parquet")
     told = {"index_columns": ["time_ns"], "columns": [], "column_indexes": [], "pandas_version": "3"}
     pq.write_table(table.replace_schema_metadata({"pandas": json.dumps(told)}), run / "queues.parquet")
@@ -326,7 +326,7 @@ def test_a_scenario_is_toml(run: Path, tmp_path: Path) -> None:
 
 
 def test_the_keys_of_a_scenario_are_short(run: Path, tmp_path: Path) -> None:
-    """40 kB of a dotted key took 1.7 GB."""
+    """A dotted key of 40 kB took 1.7 GB."""
     file = run / "scenario.toml"
     text = file.read_text()
     for key in (".".join(["a"] * 200_000), "' ' . " * 200_000 + "b", '"."' + '.""' * 200_000):

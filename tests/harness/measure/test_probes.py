@@ -1,4 +1,4 @@
-"""Probes: what they read in the virtual world, that they change nothing, and which are mistakes."""
+"""Probes: their values in the virtual world, the run that they do not change, and invalid ones."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_a_figure_is_a_class_that_says_what_it_needs(comparison: Comparison, mon
             {"kind": "reaction_point", "reads": "alph", "name": "x", "interval_ns": 1},
             "'dcqcn' has 'alph'; did you mean 'alpha'",
         ),
-        ({"kind": "reaction_point", "reads": "path", "name": "x", "interval_ns": 1}, "'path' of 'dcqcn' is no number"),
+        ({"kind": "reaction_point", "reads": "path", "name": "x", "interval_ns": 1}, "'path' of 'dcqcn' is not a num"),
         ({"kind": "reaction_point", "reads": "alpha", "name": "x"}, "record.probes.0.interval_ns: missing"),
         ({"kind": "queue", "reads": "depth", "name": "x"}, "a port has no 'depth'; did you mean 'depth_bytes'"),
         ({"kind": "queue", "reads": "tx_bytes", "priority": 3, "name": "x"}, "a queue has no 'tx_bytes'"),

@@ -1,4 +1,4 @@
-"""Checks of a plan: a new one is a function in a list."""
+"""Checks of a plan. A further check is one function in a list."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_loopback_port_has_no_link() -> None:
 
 
 def test_a_loopback_port_is_named_once() -> None:
-    with pytest.raises(UserError, match=r"^switch\.loopback\.ports: 9 is there more than once"):
+    with pytest.raises(UserError, match=r"^switch\.loopback\.ports: 9 is listed more than once"):
         plan("mine", check({**TABLES, "switch": {"loopback": {"ports": [9, 8, 9]}}}), Path())
 
 

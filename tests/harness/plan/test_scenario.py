@@ -1,4 +1,4 @@
-"""Scenarios: what is read is what was written, and every mistake is one line that names the key."""
+"""Scenarios: writing and reading one changes no value, and each mistake gives one line that names the key."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_the_resolved_scenario_reads_back_as_itself(name: str) -> None:
         ),
         (
             ["cc=3cpo"],
-            "cc '3cpo': is for collectives, and workload 'incast' has none; "
+            "cc '3cpo': is for collectives only, and workload 'incast' has none; "
             "expected a protocol for flows, or workload 'collectives'",
         ),
         (["cc=sperc", "nic.cc_scope=pair"], "cc_scope 'pair'"),
@@ -126,7 +126,7 @@ def test_mistakes(settings: list[str], message: str) -> None:
 
 
 def test_entries_of_lists_are_set_by_number() -> None:
-    """Check that the tables that the change is for stay as they are."""
+    """Check that only the tables that the setting names change."""
     tables = {**MINIMAL, "groups": [{"name": "a", "priority": 1}, {"name": "b", "workload": {"name": "incast"}}]}
     before = deepcopy(tables)
     changed = override(tables, ["groups.1.workload.size_bytes=5", "groups.0.priority=2"])

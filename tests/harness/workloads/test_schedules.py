@@ -34,7 +34,7 @@ ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
 
 def carried(traffic: Traffic, delay_ns: Callable[[Flow], int] = lambda _: 0) -> list[Flow]:
-    """Return the flows of a network in which each takes that long, in the order in which they start."""
+    """Return the flows in the order of their starts, in a network in which each takes the given time."""
     started: list[Flow] = []
     events: list[tuple[int, int, str, Flow]] = []
     numbers = iter(range(1 << 30))
@@ -67,7 +67,7 @@ def cases() -> Iterator[tuple[Collective, Algorithm, int]]:
 
 @pytest.mark.parametrize(("collective", "algorithm", "n"), list(cases()))
 def test_every_rank_has_heard_of_all_that_it_needs(collective: Collective, algorithm: Algorithm, n: int) -> None:
-    """A rank may send all that it has been told; reduced or gathered, that must be everybody's."""
+    """A rank may send only data that it has received; after a reduction or a gathering it needs that of all ranks."""
     heard = [{i} for i in range(n)]
     for messages in rounds(collective, algorithm, n):
         before = [set(known) for known in heard]
@@ -80,7 +80,7 @@ def test_every_rank_has_heard_of_all_that_it_needs(collective: Collective, algor
 
 @pytest.mark.parametrize("n", range(2, 18))
 def test_recursive_doubling_sends_just_what_the_other_does_not_have(n: int) -> None:
-    """Block by block: of all-gather's each goes once to who lacks it; of all-to-all's each comes nearer to its rank."""
+    """An all-gather sends each block once to each rank without it; an all-to-all moves each block towards its rank."""
     has = [{i} for i in range(n)]
     for messages in rounds("all-gather", "recursive-doubling", n):
         before = [set(blocks) for blocks in has]
@@ -218,7 +218,7 @@ def test_a_receive_ends_after_its_begin_though_its_message_is_there_before() -> 
 
 
 def test_a_message_is_for_the_receive_that_begins_first() -> None:
-    """Known later, though."""
+    """The message matches that receive even if it is known later."""
     schedule = Schedule(2)
     first = schedule.send(0, 1, 10, tag=1)
     schedule.send(0, 1, 20, [first])
@@ -350,7 +350,7 @@ l3 requires l2
 
 
 def test_a_receive_from_any_rank_takes_what_comes_first(tmp_path: Path) -> None:
-    """Check MPI's wildcards as Schedgen writes them, and `cpu 1nic 0` as ATLAHS' generator does."""
+    """Check MPI's wildcards as Schedgen writes them, and `cpu 1nic 0` as ATLAHS' generator writes it."""
     (tmp_path / "any.goal").write_text(ANY_GOAL)
     traffic = made("goal", tmp_path, file="any.goal")
     assert isinstance(traffic, ScheduleTraffic)
@@ -482,7 +482,7 @@ def test_a_chakra_trace(tmp_path: Path) -> None:
 
 
 def of_all(folder: Path, ranks: int, *nodes: dict[str, Any]) -> list[Flow]:
-    """Return the flows of a trace that is the same for all ranks, in a network in which each takes 1 us."""
+    """Return the flows of a trace that all ranks share, in a network in which each flow takes 1 us."""
     for rank in range(ranks):
         trace(folder / f"same.{rank}.et", *({"id": i, **node} for i, node in enumerate(deepcopy(nodes))))
     return carried(made("chakra", folder, file="same.{rank}.et"), lambda _: 1000)
@@ -506,12 +506,12 @@ def collective(kind: int, **values: Any) -> dict[str, Any]:
     ],
 )
 def test_comm_size_is_what_a_rank_puts_in(tmp_path: Path, kind: int, sizes: set[int]) -> None:
-    """Check a ring of three: an all-gather's messages are as large as a rank's part, not a third."""
+    """Check a ring of three: an all-gather's messages are as large as the part of one rank, not a third of it."""
     assert {flow.size_bytes for flow in of_all(tmp_path, 3, collective(kind))} == sizes
 
 
 def test_groups_of_a_trace_of_pytorch(tmp_path: Path) -> None:
-    """Two have the same ranks; the first has none of its own, which is all of them."""
+    """Two groups have the same ranks; the first lists no ranks, which means all."""
     groups = [("0", []), ("1", [1, 2]), ("2", [1, 2])]
     told = json.dumps([{"pg_name": name, "ranks": ranks, "group_size": 3} for name, ranks in groups])
     start = {"name": "## process_group:init ##", "type": 1, "inputs": message_class("Inputs")(values=str([told]))}
@@ -533,7 +533,7 @@ def test_a_collective_on_the_processor_only_launches_that_of_the_accelerator(tmp
 
 
 def test_data_dependencies_say_the_order(tmp_path: Path) -> None:
-    """PyTorch's control dependencies are callers, which may be the node itself, or not written."""
+    """PyTorch's control dependencies are callers, which may be the node itself, or may be missing."""
     first = {"type": 4, "duration_micros": 3, "ctrl_deps": [0, 77]}
     second = {"type": 4, "duration_micros": 4, "ctrl_deps": [0], "attr": {"is_cpu_op": True}}
     third = {**collective(0), "ctrl_deps": [2, 99], "data_deps": [1]}
@@ -575,7 +575,7 @@ def test_a_trace_that_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ({"type": 7, "attr": {"comm_type": 10, "comm_size": 9}}, "node 9: collective 10; expected one of 0, 1"),
         ({"type": 5, "attr": {"comm_dst": 1}}, "node 9: comm_size None; expected a number"),
         ({"type": 5, "attr": {"comm_dst": 1, "comm_size": 9}}, "1 more sends than receives"),
-        ({"type": 4, "data_deps": [77]}, "node 9 waits for node 77, which is not there"),
+        ({"type": 4, "data_deps": [77]}, "node 9 waits for node 77, which does not exist"),
         ({"type": 4, "id": 1}, "node 1: given twice"),
         ({"type": 12}, "node 9: type 12; expected 1 to 7"),
         (
@@ -599,7 +599,7 @@ def test_mistakes_in_a_chakra_trace(tmp_path: Path, node: dict[str, Any], told: 
 
 
 def test_collectives_of_groups_with_common_ranks_do_not_take_each_others_messages(tmp_path: Path) -> None:
-    """Ranks 1 and 2 are in both, and take them up in different orders; rank 1's own tags are those of messages too."""
+    """Ranks 1 and 2 are in both groups and start them in different orders; rank 1's own tags occur in messages, too."""
     (tmp_path / "groups.json").write_text(json.dumps({"a": [0, 1, 2], "b": [1, 2]}))
     a, b = (
         {"type": 7, "attr": {"comm_type": 7, "comm_size": size, "pg_name": name}}

@@ -1,4 +1,4 @@
-"""Workloads: who sends what to whom and when, and what starts when others are done."""
+"""Workloads: sources, destinations and starts of flows, and flows that start after others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def build(name: str, topology: Topology = TREE, seed: int = 1, folder: Path = Pa
 
 
 def play(traffic: Traffic) -> list[Flow]:
-    """All flows in the order in which they start, when each takes as many ns as it has bytes and flows do not meet."""
+    """Return the flows in the order of their starts, if each takes 1 ns for each byte and is alone in the network."""
     waiting = list(traffic.flows)
     started: list[Flow] = []
     while waiting:
@@ -486,7 +486,7 @@ def test_incasts_of_persistent_groups_share_hosts_and_queue_pairs() -> None:
 
 def test_a_load_of_uplinks_needs_uplinks() -> None:
     star = topologies.build("single-switch", {"hosts": 20})
-    with pytest.raises(UserError, match=r"workload\.load: is of the uplinks .* 'single-switch' has none"):
+    with pytest.raises(UserError, match=r"workload\.load: is the load of the uplinks .* 'single-switch' has none"):
         build("incast-mix", topology=star)
 
 
@@ -498,7 +498,7 @@ _NO_NUMBERS = ("1e999999", _LARGE, "inf", "nan", "-5000000", "²", "٣", "1_0", 
 
 @pytest.mark.parametrize("word", _NO_NUMBERS)
 def test_what_is_no_number_is_told_with_file_and_line(tmp_path: Path, word: str) -> None:
-    """Check every place of every format for one line of bounded length."""
+    """Check that each format reports each place in one line of bounded length."""
     ns3 = ["0", "1", "3", "100", "5", "0"]
     cm = ["0->1", "id", "1", "start", "0", "size", "5", "prio", "1", "send_done_trigger", "1"]
     texts = [("ns3", "flow.txt", f"{word}\n", 1)]
@@ -568,7 +568,7 @@ def test_a_message_may_stand_without_a_number(tmp_path: Path, words: str) -> Non
 
 
 def test_of_more_lines_than_an_ns3_file_says_the_first_are_flows(tmp_path: Path) -> None:
-    """Check that later lines are ignored, as HPCC's simulator does; they may be comments."""
+    """Check that further lines are ignored, as in HPCC's simulator; they may be comments."""
     (tmp_path / "flow.txt").write_text("2\n0 1 3 100 5 0\n1 2 3 100 6 0\n\n2 3 3 100 7 0\nwhat was left out\n")
     with pytest.warns(Doubt, match=r"flow\.txt: says 2 flows; 2 more lines are not read"):
         traffic = build("ns3", folder=tmp_path, file="flow.txt")
@@ -579,14 +579,14 @@ def test_of_more_lines_than_an_ns3_file_says_the_first_are_flows(tmp_path: Path)
 
 
 def test_comments_without_an_end_are_in_proportion(tmp_path: Path) -> None:
-    """A million bytes of them: each would be looked for an end up to the last."""
+    """Check a million bytes of them: a search for each end up to the last byte would take quadratic time."""
     (tmp_path / "x.goal").write_text("num_ranks 2\n" + "/* " * 500_000)
     with pytest.raises(UserError, match="has no flows"):
         build("goal", folder=tmp_path, file="x.goal")
 
 
 def test_failures_of_a_matrix_are_link_events(tmp_path: Path) -> None:
-    """Check that links are down from the beginning, and once each in the resolved scenario."""
+    """Check that links are down from the start, and that the resolved scenario lists each once."""
     text = "Failures 2\n0->12 id 1 start 0 size 5000\n"
     text += "failure switch_type AGG switch_id 3 link_id 1\nfailure switch_type AGG switch_id 0 link_id 0\n"
     (tmp_path / "x.cm").write_text(text)

@@ -1,4 +1,4 @@
-"""Flows are handed to their hosts by few events, ahead where hosts are independent, and nothing follows from it."""
+"""Few events pass flows to their hosts, ahead of time if hosts are independent, and results do not depend on this."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ FOLLOWING = {
 
 
 def followed(workload: dict[str, Any], cc: str = "hpcc", k: int = 4, **tables: Any) -> Recording:
-    """Return a run on a fat-tree of flows that start when others are done."""
+    """Return a run on a fat-tree, with flows that start after others have finished."""
     scenario = {
         "cc": cc,
         "topology": {"name": "fat-tree", "k": k, "link_rate_bps": 400e9, "link_delay_ns": 500},
@@ -84,7 +84,7 @@ def followed(workload: dict[str, Any], cc: str = "hpcc", k: int = 4, **tables: A
 
 
 def not_local(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have hosts go in order of time among each other, as they do where flows start at any host."""
+    """Make hosts run in order of time, as they do where a report may start flows at any host."""
     for traffic in (ScheduleTraffic, alltoall._WindowedAllToAll, allreduce._Ring):
         monkeypatch.setattr(traffic, "local", False)
 
@@ -135,7 +135,7 @@ def test_traffic_that_is_not_local_as_it_says_is_found_out(monkeypatch: pytest.M
         return (Flow(flow.destination, flow.source, 1000, now_ns),)
 
     monkeypatch.setattr(alltoall._WindowedAllToAll, "on_completed", elsewhere)
-    with pytest.raises(RuntimeError, match="the traffic says that it is local"):
+    with pytest.raises(RuntimeError, match="the traffic declares that this host starts flows only here"):
         followed(FOLLOWING["windows"])
 
 
@@ -164,7 +164,7 @@ def test_workers_meet_seldom_while_hosts_take_turns(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_worker_is_told_only_of_flows_to_its_hosts_and_of_new_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All other flows of other workers' hosts cost a worker nothing before the end of the run."""
+    """All other flows from hosts of other workers cost a worker nothing before the end of the run."""
     told: list[Flow] = []
     learn = Session.learn
 
@@ -189,7 +189,7 @@ def test_a_worker_is_told_only_of_flows_to_its_hosts_and_of_new_connections(monk
 
 
 class _Fabric:
-    """A fabric of several workers, which know everything that starts before 10 ns."""
+    """Fabric of several workers, all of which know every event before 10 ns."""
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -212,7 +212,7 @@ class _Fabric:
 
 
 class _Worker:
-    """The turns of an all-to-all among three hosts at the worker of some of them; by default it starts at 10 ns."""
+    """The turns of an all-to-all among three hosts at the worker of some of them; it starts at 10 ns unless given."""
 
     def __init__(self, *hosts: int, starts_ns: tuple[int, int, int] = (10, 10, 10)) -> None:
         self.fabric = _Fabric()
@@ -232,13 +232,13 @@ class _Worker:
             self.turns.hand_over(host)
 
     def completes(self, host: int, now_ns: int) -> None:
-        """Have a host report that its first flow is completed."""
+        """Make a host report that its first flow is complete."""
         self.fabric.now_ns = now_ns
         self.turns.report(host, Completed(host, Sent(1000, 10, now_ns, {})))
 
 
 def test_a_frame_at_the_instant_of_a_start_does_not_keep_it_waiting() -> None:
-    """Reports of the host come after the start, for which the frame is held."""
+    """Reports of the host come after the start, for which the frame is held back."""
     worker = _Worker(0, 1, 2)
     assert worker.turns.settle(20, False) is None
     assert worker.fabric.gone_on == [(10, 0), (10, 1), (10, 2)]
@@ -253,7 +253,7 @@ def test_a_worker_gives_turns_to_its_own_hosts_alone() -> None:
 
 
 def test_new_connections_are_numbered_alike_whichever_worker_is_ahead() -> None:
-    """Hosts 0 and 1 are done at 30 and 25 ns; each worker knows its own host's next flow first."""
+    """Hosts 0 and 1 finish at 30 and 25 ns; each worker learns first of the next flow of its own host."""
     workers = _Worker(0, 2), _Worker(1)
     for worker in workers:
         worker.turns.settle(20, False)

@@ -1,4 +1,4 @@
-"""A protocol of the user's own that raises, is misspelt, or asks for what cannot be: one that says who and where."""
+"""A user's own protocol that raises, has a misspelt method or an invalid value: the error names it and the place."""
 
 from __future__ import annotations
 
@@ -112,9 +112,9 @@ def test_a_window_is_a_number_from_0_on(window_bytes: float) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("on_akc", "Mine.on_akc is none of the methods that a NIC calls; did you mean 'on_ack'?"),
-        ("on_data", "Mine.on_data is none of the methods that a NIC calls"),  # that is a receiver's
-        ("on_something_else", "Mine.on_something_else is none of the methods that a NIC calls; expected one of on_"),
+        ("on_akc", "Mine.on_akc is not a method that a NIC calls; did you mean 'on_ack'?"),
+        ("on_data", "Mine.on_data is not a method that a NIC calls"),  # that is a receiver's
+        ("on_something_else", "Mine.on_something_else is not a method that a NIC calls; expected one of on_"),
     ],
 )
 def test_a_method_that_nobody_calls_is_named_when_planned(tmp_path: Path, name: str, message: str) -> None:
@@ -135,7 +135,7 @@ def test_a_method_that_nobody_calls_is_named_when_planned(tmp_path: Path, name: 
          "Mine.on_sent(self, now_ns, *, wire_bytes); expected on_sent(self, now_ns, wire_bytes)"),
         ("def may_send(self) -> bool: return True", "Mine.may_send(self); expected may_send(self, inflight_bytes)"),
         ("def set_rate(self): pass", "Mine.set_rate(self); expected set_rate(self, rate_bps)"),
-        ("on_post = 3", "Mine.on_post is no method; expected on_post(self, now_ns)"),
+        ("on_post = 3", "Mine.on_post is not a method; expected on_post(self, now_ns)"),
         ("async def on_post(self, now_ns): pass", "Mine.on_post is asynchronous, or yields"),
         ("def on_post(self, now_ns): yield", "Mine.on_post is asynchronous, or yields"),
     ],
@@ -144,7 +144,7 @@ def test_a_method_that_nobody_calls_is_named_when_planned(tmp_path: Path, name: 
 def test_a_method_that_a_nic_cannot_call_is_named_when_planned(
     tmp_path: Path, more: str, message: str, native: bool
 ) -> None:
-    """Compiled hosts say of their methods what plain ones do."""
+    """Compiled hosts report the same errors of methods as interpreted ones."""
     file = file_of(tmp_path, "called", more=f"    {more}\n")
     status, told = p4cc("run", *SCENARIO, "--cc", file, "--dry-run", native=native)
     assert status == 2
@@ -186,7 +186,7 @@ def test_what_is_assigned_is_held_to_what_is_set(tmp_path: Path, assigned: str, 
 
 
 def test_a_part_of_a_protocol_is_held_to_it_too(tmp_path: Path) -> None:
-    """A window that is not a number would be the smallest of two."""
+    """Otherwise a window that is not a number would be the smaller of two."""
     point = ReactionPoint(NetworkPath(1e9, 10_000, 1000, 1058, 80))
     whole = CompositeReactionPoint(point.path, [point])
     for what, value in (("window_bytes", math.nan), ("window_bytes", -1.0), ("rate_bps", math.nan), ("rate_bps", 0.0)):
@@ -200,7 +200,7 @@ def test_a_part_of_a_protocol_is_held_to_it_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("body", ["raise SystemExit", "raise SystemExit(0)", "import sys; sys.exit('done')"])
 def test_a_protocol_that_exits_has_raised(tmp_path: Path, body: str) -> None:
-    """Its status would be the command's, without results and without a word."""
+    """Otherwise its status would be the command's, without results and without a message."""
     file = file_of(tmp_path, "exits", body)
     status, told = p4cc("run", *SCENARIO, "--cc", file, "--out", str(tmp_path / "out"), native=False)
     assert status == 1

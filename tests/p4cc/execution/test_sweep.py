@@ -1,4 +1,4 @@
-"""Sweeps: which runs a file stands for, and what is left of them."""
+"""Sweeps: the runs that a file describes, and those that `without` leaves."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_each_variant_is_run_with_every_combination_of_values(folder: Path) -> N
 
 
 def test_values_with_units_are_numbers(folder: Path) -> None:
-    """Tables have them as columns and plots as axes, so they cannot stay text."""
+    """They become numbers, because tables have them as columns and plots as axes."""
     without = '[[without]]\nworkload.size_bytes = ["0.01 MB"]\ntopology.link_rate_bps = ["25 Gb/s"]\n'
     axes = SWEEP.replace("[10_000, 30_000]", '["10 kB", "30 kB"]').replace("[10e9, 25e9]", '["10 Gb/s", "25 Gb/s"]')
     (folder / "sizes.toml").write_text(axes + without)
@@ -147,10 +147,10 @@ def test_a_sweep_writes_every_run_and_tables_of_them_all(folder: Path) -> None:
         ('scenario = "base.toml"\n[axes]\n"nic.mtu_bytes" = [256]', "nic.mtu_bytes: no such key; expected it without"),
         ('scenario = "other.toml"\n[axes]\nseeds = [1]', "no scenario file"),
         ('scenario = "base.toml"', "axes: missing"),
-        (SWEEP + "[[without]]\nnic.mtu_bytes = [1]", "without.0.nic.mtu_bytes: 1 is no value of an axis of that name"),
-        (SWEEP + "[[without]]\nworkload.size_bytes = [5]", "without.0.workload.size_bytes: 5 is no value"),
+        (SWEEP + "[[without]]\nnic.mtu_bytes = [1]", "without.0.nic.mtu_bytes: 1 is not a value of an axis"),
+        (SWEEP + "[[without]]\nworkload.size_bytes = [5]", "without.0.workload.size_bytes: 5 is not a value"),
         (SWEEP + "[[without]]\nworkload.size_bytes = 5", "without.0.workload.size_bytes: should be a list"),
-        (SWEEP + "[[without]]\nworkload.size_bytes = [10_000, 30_000]", "without: leaves no run"),
+        (SWEEP + "[[without]]\nworkload.size_bytes = [10_000, 30_000]", "without: excludes every run"),
         (SWEEP + "[set]\nnic.mtu_byts = 256", "nic.mtu_byts: no such key; did you mean 'mtu_bytes'?"),
         (SWEEP + "[set]\nnic.mtu_bytes = 1", "nic.mtu_bytes: should be greater than or equal to 64, got 1"),
         (SWEEP + '[set]\nnic.rto_ns = "1 km"', "set.nic.rto_ns: no unit 'km' here"),
@@ -170,7 +170,7 @@ def test_mistakes_are_named(folder: Path, text: str, message: str) -> None:
 
 @pytest.mark.parametrize("name", sweep.built_in())
 def test_the_sweeps_that_come_with_p4cc_can_be_run(name: str) -> None:
-    """All points; where hosts begin flows at random, they do for a short time, as making these takes longest."""
+    """Check all points. Random flows start during a short time only, because generating them takes longest."""
     whole, folder = sweep.load(name)
     random = read(find(whole.scenario))["workload"].get("name") == "incast-mix"
     assert sweep.points(whole, folder, {"workload": {"duration_ns": 100_000}} if random else None)
@@ -216,7 +216,7 @@ def test_the_page_has_claims_and_provenance_and_tells_of_runs_in_which_no_flow_i
 
 
 def test_values_of_an_axis_are_no_formulas(folder: Path) -> None:
-    """Matplotlib would take what stands between two dollar signs for one, and this one has a mistake."""
+    """Matplotlib reads text between two dollar signs as a formula, and this formula is invalid."""
     run = points(folder)[0].run()
     result = results.write(folder / "run", results.files(run, VirtualWorld(run).run()))
     odd = r"$\frac{x}$"

@@ -1,4 +1,4 @@
-"""The reference: nothing that a user meets is without words."""
+"""The reference describes every name that a user meets."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_explain_what_is_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'topology.link_rate_bps'?" in told
     assert "did you mean 'fct_ns'?" in explained(capsys, "fct_n")[1]
     assert "did you mean 'kmin_bytes'?" in explained(capsys, "kmin")[1]
-    assert "'hpcc' is no key and no column; `p4cc list cc hpcc` tells of it" in explained(capsys, "hpcc")[1]
+    assert "'hpcc' is neither a key nor a column; `p4cc list cc hpcc` describes it" in explained(capsys, "hpcc")[1]
 
 
 def test_explain_what_is_like_nothing(capsys: pytest.CaptureFixture[str]) -> None:

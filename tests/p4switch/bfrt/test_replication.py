@@ -1,4 +1,4 @@
-"""Mirror sessions and multicast groups over BfRuntime: what packets do, what is read, what is refused."""
+"""Mirror sessions and multicast groups over BfRuntime: effects on packets, reads, and errors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def bench(program: Compiled) -> Iterator[Bench]:
 
 
 def copies(bench: Bench, kind: int, value: int = 0) -> list[tuple[int, int]]:
-    """Return the port and the replication id of each packet that one becomes."""
+    """Return the port and the replication id of each copy of a packet."""
     return sorted((port, frame[0]) for port, frame in bench.switch.process(1, bytes([kind, value])))
 
 
@@ -211,7 +211,7 @@ def test_a_backup_port_takes_copies_for_a_port_that_is_stopped_or_has_failed(ben
 
 
 def test_the_port_of_the_cpu_leaves_what_else_the_device_has(bench: Bench) -> None:
-    """Where packets are deflected to stays as it is."""
+    """The port for deflected packets does not change."""
     client, state = bench.client, bench.device.look(lambda state: state.path)
     deflection = {"deflect_port": 7, "deflect_qid": 2, "deflect_enabled": 1, "global_rid": 3}
     state.write(p4runtime_pb2.Update.MODIFY, state.entry("$device", 0, deflection))
@@ -229,7 +229,7 @@ def test_mistakes_with_groups_are_told(bench: Bench) -> None:
     client.write("INSERT", group(bench, (1, None)))
     ecmp = client.entry("$pre.ecmp", {"$MULTICAST_ECMP_ID": 1}, _MULTICAST_NODE_ID=[1])
     assert "node 1 is in group 10" in refused(bench, "INSERT", ecmp)
-    assert "as 0 sends nothing" in refused(bench, "INSERT", client.entry("$pre.mgid", {"$MGID": 0}))
+    assert "as group 0 sends nothing" in refused(bench, "INSERT", client.entry("$pre.mgid", {"$MGID": 0}))
     huge = client.entry("$pre.lag", {"$MULTICAST_LAG_ID": 1}, _MULTICAST_LAG_REMOTE_MSB_COUNT=256)
     assert "expected at most 255" in refused(bench, "INSERT", huge)
     assert "65536 does not fit in 16 bits" in refused(bench, "MODIFY", group(bench, (1, 1 << 16)))

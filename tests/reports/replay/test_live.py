@@ -1,4 +1,4 @@
-"""The server of a run that goes on: who knows the token sees what switches have told."""
+"""The server of a run in progress: clients with the token see the switches' reports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run() -> Run:
 
 
 def counters(run: Run, sent: int) -> dict[str, dict[str, Any]]:
-    """Each port of each switch has sent so much, received twice of it, and waits with a third."""
+    """Return counts in which each port of each switch has sent this number, received twice and has a third waiting."""
     port = {"tx_bytes": sent, "rx_bytes": 2 * sent, "busy_ns": sent, "depth_bytes": sent // 3}
     more = {"pfc": [{"paused_ns": sent}], "drop_buffer": sent // 100, "drop_bytes": sent}
     return {
@@ -42,7 +42,7 @@ def counters(run: Run, sent: int) -> dict[str, dict[str, Any]]:
 
 
 def at(run: Run, time_ns: int) -> dict[str, int]:
-    """All switches at one time."""
+    """Return reports of all switches at one time."""
     return {switch.name: time_ns for switch in run.topology.switches}
 
 
@@ -115,7 +115,7 @@ def test_what_others_on_the_machine_send_is_answered_and_said_nowhere(capsys: py
 
 
 def closed(connection: socket.socket) -> bool:
-    """Return whether the other end closes the connection, rather than leaving it waiting."""
+    """Return whether the other end closes the connection instead of leaving it open."""
     connection.settimeout(60)
     try:
         return connection.recv(1) == b""
@@ -143,7 +143,7 @@ def test_connections_beyond_sixteen_are_closed_at_once(monkeypatch: pytest.Monke
 
 
 def test_a_request_has_a_deadline_however_lively_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each byte comes soon after the one before, so that no wait for one is long."""
+    """Each byte arrives soon after the one before it, so that no single wait is long."""
     monkeypatch.setattr(live, "_REQUEST_S", 1.0)
     with Watch() as watch:
         where = urlsplit(watch.url)
@@ -174,4 +174,4 @@ def test_nothing_is_left_of_it() -> None:
 def test_the_virtual_world_is_watched_afterwards(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = call(capsys, "run", "incast", "--watch")
     assert (status, err.count("\n")) == (2, 1)
-    assert "--watch: the virtual world has no such thing; expected --world mininet" in err
+    assert "--watch: the virtual world has no such option; expected --world mininet" in err
