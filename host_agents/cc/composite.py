@@ -24,6 +24,10 @@ class CompositeReactionPoint(ReactionPoint):
         self.own_rate_bps = path.line_rate_bps
         self.own_window_bytes = UNLIMITED
         self.parts = vec[ReactionPoint](parts)  # a list would check the type of each item whenever it is read
+        # The parts that hear of sent packets; most do not, and there is one for every data packet.
+        self._sending_parts = vec[ReactionPoint](
+            [part for part in parts if type(part).on_sent is not ReactionPoint.on_sent]
+        )
         self._trimmed: Trimmed | None = None  # trimmed packet that is passed to the parts
         for part in parts:
             if part.shapes_data:
@@ -84,9 +88,9 @@ class CompositeReactionPoint(ReactionPoint):
         self.follow()
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        if len(self.parts) == 0:
+        if len(self._sending_parts) == 0:
             return
-        for part in self.parts:
+        for part in self._sending_parts:
             part.on_sent(now_ns, wire_bytes)
         self.follow()
 

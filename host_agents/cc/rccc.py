@@ -25,6 +25,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from mypy_extensions import i64
+
 from host_agents import wire
 from host_agents.cc.base import Feedback, NotificationOutlet, NotificationPoint, Path, ReactionOutlet, ReactionPoint
 from host_agents.cc.credit import CreditReactionPoint
@@ -250,19 +252,20 @@ class Rccc(CreditReactionPoint):
             self.speculating = False
             self.credit_bytes = min(self.credit_bytes, 0)
 
-    def _target(self, waiting_bytes: int, credit_bytes: int) -> int:
+    def _target(self, waiting_bytes: i64, credit_bytes: i64) -> int:
         """Return the pull target in quanta for the waiting data beyond the credit."""
-        packet_bytes = self.path.wire_bytes
-        most_bytes = self.most_credit_bytes
+        packet_bytes: i64 = self.path.wire_bytes
+        most_bytes: i64 = self.most_credit_bytes
         if self.window_bytes < self._most_credit:
-            most_bytes = min(most_bytes, int(self.window_bytes) + packet_bytes)
-        wanted = max(min(waiting_bytes, most_bytes) - credit_bytes, 0)
+            most_bytes = min(most_bytes, i64(self.window_bytes) + packet_bytes)
+        wanted: i64 = max(min(waiting_bytes, most_bytes) - credit_bytes, 0)
         if self.speculating and waiting_bytes > 0:
             wanted = max(wanted, packet_bytes)
-        waiting = self._senders.waiting
+        waiting: i64 = self._senders.waiting
         if waiting > 1:
             wanted //= waiting
-        return self.pulled_quanta + (wanted + QUANTUM_BYTES - 1) // QUANTUM_BYTES
+        quanta: int = (wanted + QUANTUM_BYTES - 1) // QUANTUM_BYTES
+        return self.pulled_quanta + quanta
 
     def _send_request(self, now_ns: int) -> None:
         """Send a request for credit, unless the last one was just sent."""
