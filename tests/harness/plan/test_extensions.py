@@ -279,7 +279,7 @@ def test_files_of_one_name_in_two_folders(folder: Path) -> None:
     ("file", "text", "wanted", "words"),
     [
         ("none.py", None, "none.py", ["no Python file", "none.py"]),
-        ("twice.py", AIMD.replace("NAME", "dcqcn"), "twice.py", ["twice", "'dcqcn'", "twice.py", "p4cc itself"]),
+        ("twice.py", AIMD.replace("NAME", "dcqcn"), "twice.py", ["registered", "'dcqcn'", "twice.py", "p4cc itself"]),
         ("two.py", AIMD.replace("NAME", "one") + AIMD.replace("NAME", "two"), "two.py", ["two.py:NAME", "one, two"]),
         ("one.py", AIMD.replace("NAME", "one"), "one.py:own", ["one.py", "no protocol 'own'", "one"]),
         ("one.py", AIMD.replace("NAME", "one"), "one.py:one+fast", ["'one'", "no mechanism 'fast'", "soft"]),
