@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from control_plane.load_balancing import DEFAULT, LoadBalancer
 from control_plane.programs.entries import BfRuntimeScript
 from p4switch import processes
 from p4switch.architectures.architecture import ARCHITECTURES, Architecture
-from p4switch.compiler import Compiled, compile_program
+from p4switch.compiler import Compiled, compile_program, preprocess
 from p4switch.compiler.frontend import declared_architecture
 from p4switch.engine import Traced, build, build_traced, load
 from p4switch.errors import UserError
@@ -40,6 +41,8 @@ class Build:
     """Input of a compilation: P4 file, include folders, macros, and the requested architecture.
 
     `pipeline` is the number of one of several pipelines of the program; None: it has only one.
+    `digest` is that of the file and its includes, because a file may be edited between two runs of
+    a process. Raises UserError if one of them cannot be read or preprocessed.
     """
 
     source: Path
@@ -47,6 +50,13 @@ class Build:
     defines: tuple[tuple[str, str], ...] = ()
     architecture: str | None = None
     pipeline: int | None = None
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.digest:
+            text = preprocess(self.source, self.include_dirs, dict(self.defines))
+            files = dict.fromkeys((piece.file.path, piece.file.text) for piece in text.pieces)
+            object.__setattr__(self, "digest", hashlib.sha256(repr((text.text, *files)).encode()).hexdigest())
 
     @classmethod
     def of(
@@ -113,12 +123,19 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
 def _scripted(what: Build, entry: BfRuntimeScript) -> list[Message]:
     """Return the updates for the entries that a script writes into a pipe."""
     first = what if what.pipeline is None else replace(what, pipeline=0)
-    return _of_script(first, entry.path, entry.switch, entry.pipes)[entry.pipe]
+    modules = tuple(file.read_bytes() for file in (entry.path, *sorted(entry.path.parent.glob("*.py"))))
+    return _of_script(first, entry.path, modules, entry.switch, entry.pipes)[entry.pipe]
 
 
-@cache
-def _of_script(what: Build, script: Path, switch: str, pipes: tuple[int, ...]) -> dict[int, list[Message]]:
-    """Run a script once for a switch and return its updates by pipe (`bfrt_script.updates`)."""
+@lru_cache(maxsize=4096)
+def _of_script(
+    what: Build, script: Path, modules: tuple[bytes, ...], switch: str, pipes: tuple[int, ...]
+) -> dict[int, list[Message]]:
+    """Run a script once for a switch and return its updates by pipe (`bfrt_script.updates`).
+
+    `modules` has the contents of the script and of the modules beside it, which may be edited
+    between two runs of a process.
+    """
     from control_plane import bfrt_script  # imported here, because only scripts need BfRuntime's server and gRPC
 
     builds = pipelines_in(what, several=what.pipeline is not None)

@@ -160,13 +160,23 @@ def _local(name: str) -> str:
 
 
 def _excluded(item: Item) -> bool:
-    lines, branches = _exclusions(item.file) if item.file else (frozenset(), frozenset())
+    lines, branches = _exclusions(item.file, _version(item.file)) if item.file else (frozenset(), frozenset())
     return item.line in lines or (item.kind in _BRANCHES and item.line in branches)
 
 
+def _version(file: str) -> tuple[int, int] | None:
+    """Return the time and the size of a file, which may be edited between two runs of a process."""
+    try:
+        status = os.stat(file)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
 @functools.lru_cache(maxsize=256)
-def _exclusions(file: str) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the excluded lines, and the lines whose branches are excluded."""
+def _exclusions(file: str, version: tuple[int, int] | None) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the excluded lines, and the lines whose branches are excluded, of a version of a file."""
+    del version  # part of the cache's key
     try:
         text = Path(file).read_text(errors="replace")
     except OSError:

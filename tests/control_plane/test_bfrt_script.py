@@ -141,6 +141,15 @@ def test_a_run_with_a_script_is_that_with_the_same_entries_from_python(tmp_path:
     pd.testing.assert_frame_equal(ours.flows, theirs.flows)
 
 
+def test_a_script_that_is_edited_runs_again(tmp_path: Path) -> None:
+    """Notebooks run a scenario several times in one process."""
+    program = pipeline(Build(EXAMPLE / "step.p4")).program
+    entry = BfRuntimeScript(script(tmp_path, GROUP), "leaf0")
+    assert len(program.updates(entry)) == 5
+    script(tmp_path, GROUP.replace("[1, 2]", "[1]") + ROUTES.splitlines()[1] + "\n")
+    assert len(program.updates(entry)) == 6
+
+
 def test_a_script_that_is_not_there_is_named(tmp_path: Path) -> None:
     shutil.copy(EXAMPLE / "step.p4", tmp_path)
     scenario = tmp_path / "incast.toml"

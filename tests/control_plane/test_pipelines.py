@@ -128,3 +128,17 @@ def test_programs_draw_on_every_architecture_alike(
 ) -> None:
     what = Build(programs.program(program).source, architecture=architecture)
     assert pipelines.pipeline(what).draws is draws
+
+
+@pytest.mark.parametrize("edited", ["draws.p4", "part.p4"])
+def test_a_file_that_is_edited_is_compiled_anew(tmp_path: Path, edited: str) -> None:
+    """Notebooks run a program several times in one process."""
+    source, part = tmp_path / "draws.p4", tmp_path / "part.p4"
+    source.write_text(PROGRAM.format(statement='\n#include "part.p4"\n'))
+    part.write_text("hdr.h.b = 1;\n")
+    before = pipelines.pipeline(Build(source)).switch(0, seed=1).process(1, bytes(2))
+    file = tmp_path / edited
+    text = file.read_text().replace("hdr.h.b = 1;", "hdr.h.b = 2;")
+    file.write_text(text.replace('#include "part.p4"', "hdr.h.b = 2;"))
+    after = pipelines.pipeline(Build(source)).switch(0, seed=1).process(1, bytes(2))
+    assert [frame[1] for frame, *_ in (before, after)] == [bytes([0, 1]), bytes([0, 2])]
