@@ -147,6 +147,23 @@ def test_a_priority_of_the_control_plane_goes_before_the_number(tmp_path: Path) 
     assert marks(sink) == [0, 70, 1, 2, 5, 7, 3]
 
 
+def test_ports_of_several_pipes_that_one_pipeline_runs_have_the_schedule_of_their_number(tmp_path: Path) -> None:
+    """Port 144 is port 16 of the second pipe."""
+    (tmp_path / "far").mkdir()
+    blocks = {**BLOCKS, "INGRESS": BLOCKS["INGRESS"].replace("ucast_egress_port = 16", "ucast_egress_port = 144")}
+    far = Switch(str(build(compile_program(tofino.write(tmp_path / "far", **blocks), arch="t2na").program)))
+    made, sink = Fabric(), Host()
+    made.add_host(Host([(0, packet(q, q)) for q in (0, 3, 2)]))
+    made.add_host(sink)
+    node = made.add_switch(far, cell_bytes=80)
+    for host, (port, rate_bps) in enumerate(((8, 100 * GBPS), (144, GBPS))):
+        made.connect(host, 0, node, port, rate_bps=rate_bps, delay_ns=0)
+    cell = {"priorities": 8 << 8 * 2, "weights": 0, "disabled": 0}
+    far.object_write("$schedule", 16, objects.packed(ScheduleState, cell))
+    assert made.run() == "idle"
+    assert marks(sink) == [0, 2, 3]
+
+
 @pytest.mark.parametrize("queue", [2, 7, 9])
 @pytest.mark.parametrize("others", [(1,), (1, 30)])
 def test_a_queue_that_is_disabled_waits_until_it_is_enabled(

@@ -718,14 +718,16 @@ static p4_packet **generate_for_port(p4_switch *sw, uint32_t port, p4_tick now, 
     return last;
 }
 
-/* Passes on the schedules of the pipe's ports. */
+/* Passes on the schedules of the ports that the pipe runs. If it runs those of several pipes of a chip, ports with the
+ * same number in their pipes have the same schedule. */
 static void set_schedules(p4_switch *sw)
 {
-    enum { PORTS = 128 };
     if (!sw->env.schedule)
         return;
-    for (uint32_t port = 0; port < PORTS; port++) {
-        const object_state_schedule *cell = &schedule_cells(sw)[port];
+    for (uint32_t port = 0; port < 512; port++) {
+        if (p4_pipe_of(sw, port) != sw)
+            continue;
+        const object_state_schedule *cell = &schedule_cells(sw)[port & 0x7f];
         p4_schedule schedule = {.disabled = cell->disabled};
         int is_set = cell->disabled != 0;
         for (uint32_t queue = 0; queue < P4_SCHEDULED; queue++) {
@@ -734,7 +736,7 @@ static void set_schedules(p4_switch *sw)
             schedule.weight[queue] = (uint16_t)(cell->weights[queue / 4] >> 16 * (queue % 4));
             is_set |= priority || schedule.weight[queue];
         }
-        if (sw->env.schedule(sw->env.ctx, sw->pipe * PORTS + port, is_set ? &schedule : NULL))
+        if (sw->env.schedule(sw->env.ctx, port, is_set ? &schedule : NULL))
             sw->env.set_timer(sw->env.ctx, sw->env.now(sw->env.ctx));
     }
 }
