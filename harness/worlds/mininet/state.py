@@ -104,8 +104,9 @@ class RunFolder:
     def __enter__(self) -> RunFolder:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        free_reserve()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:  # otherwise the next run of this process needs the reserve
+            free_reserve()
         self._reserve.free()
         shutil.rmtree(self.path, ignore_errors=True)
 

@@ -14,6 +14,7 @@ from google.protobuf.message import EncodeError
 
 from harness import errors
 from harness.measure.output_folder import new_folder
+from harness.worlds.mininet import state
 from p4cc.cli import cli, main
 from p4switch import memory
 from p4switch.errors import UserError
@@ -80,6 +81,20 @@ def test_a_folder_is_removed_without_memory(tmp_path: Path) -> None:
     command = [sys.executable, "-c", FULL, str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "Cannot allocate memory\n", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_a_failed_mininet_run_takes_the_reserve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a successful one, the next run of the same process still needs it."""
+    taken: list[bool] = []
+    monkeypatch.setenv("P4CC_RUN", str(tmp_path))
+    monkeypatch.setattr(state, "free_reserve", lambda: taken.append(True))
+    with state.RunFolder("good"):
+        pass
+    assert not taken
+    with pytest.raises(OSError, match="full"), state.RunFolder("bad"):
+        raise OSError("full")
+    assert taken == [True]
     assert list(tmp_path.iterdir()) == []
 
 
