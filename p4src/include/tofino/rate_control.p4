@@ -215,8 +215,8 @@ control RateLowering(inout headers_t hdr, inout metadata_t meta,
         change = log_change;
     }
 
-    // `excess` is without its sign, so below 2^31. Prefixes of 7 significant bits for all such numbers
-    // are 1665, of which each of 4 classes has some for both signs.
+    // `excess` is without its sign, so it is below 2^31. All such numbers have 1665 prefixes of 7
+    // significant bits, and each of 4 classes has some of these for both signs.
     table log_change {
         key = {
             hdr.rate_update.link_class: exact @name("link_class");
