@@ -132,9 +132,9 @@ def _rows_of_part(kind: str, name: str) -> list[_Row]:
 def _written(row: _Row, value: Estimate | None) -> str:
     """Return mean and half width with the same number of decimal places.
 
-    There are more places if the half width would be lost, and no half width if it is 0. An interval
-    beyond the quantity's range is written as its ends, limited to the range. A mean over some of
-    the seeds mentions their number.
+    There are more places if the half width would be rounded to 0, and a half width of 0 is left out.
+    If the interval exceeds the quantity's range, its ends within the range are written. If the mean
+    is over some of the seeds only, their number is added.
     """
     if value is None:
         return "–"

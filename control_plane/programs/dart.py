@@ -110,8 +110,8 @@ class DartParameters(ProgramParameters):
     def _lanes(self, switch: SwitchView) -> list[Entry]:
         """Return the entries of the lanes.
 
-        A deflection to a port of equal cost is no turn, so with these candidates the last lane
-        deflects as well.
+        With candidates of equal cost packets of the last lane are deflected as well, because such a
+        deflection is no turn.
         """
         priorities = self.equal_priorities
         turns = self.lane_rule == "turn"

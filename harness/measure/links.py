@@ -22,7 +22,7 @@ _FEWEST_SAMPLES = 32
 
 
 class LinkSamples:
-    """Cumulative counters of all ports, by row, at a decreasing rate of sampling."""
+    """Samples of the cumulative counters of all ports; when there are too many, the interval doubles."""
 
     def __init__(self, ports: pd.DataFrame, interval_ns: int) -> None:
         """Prepare the samples.

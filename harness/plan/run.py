@@ -150,7 +150,7 @@ class Run:
 
     @cached_property
     def loops(self) -> dict[str, dict[int, Loopback]]:
-        """Loopback ports of each switch, those of all its pipes, with their settings."""
+        """Settings of the loopback ports of each switch, by port; the ports of all pipes are included."""
         loops: dict[str, dict[int, Loopback]] = {name: {} for name in self.topology.switch_by_name}
         for each in self.switch_programs:
             for switch in each.switches if each.loopback.ports else ():

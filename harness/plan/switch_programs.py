@@ -150,6 +150,6 @@ def _missing(groups: Sequence[SwitchGroup], place: int, topology: Topology, high
 
 
 def settings_of(scenario: Scenario, place: Place) -> dict[str, Any]:
-    """Return the settings of an entry's switches by name, with those of `switch` that it does not set."""
+    """Return by name the settings of an entry's switches; those that it does not set are those of `switch`."""
     own, common = scenario.switch if place is None else scenario.switches[place], scenario.switch
     return {name: getattr(common if getattr(own, name) is None else own, name) for name in _SETTINGS}

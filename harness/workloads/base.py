@@ -175,9 +175,9 @@ class Traffic:
         """Handle the end of the run with the report of each host that has an assignment."""
 
     def part(self, owns: Callable[[int], bool]) -> object:
-        """Return what the summary needs of the events of one worker's hosts, which `owns` selects by index.
+        """Return the state that the summary needs from one worker's hosts, which `owns` selects by index.
 
-        It can be pickled.
+        The state can be pickled.
         """
         if self.independent:
             return None

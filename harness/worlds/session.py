@@ -235,7 +235,7 @@ class Session:
             self._put_in_order(flow, known_ns, host)
 
     def concerns_others(self, flow: Flow) -> bool:
-        """Return whether other workers' sessions have to know a flow of an own host, in a divided session."""
+        """Return whether a flow of an own host must be told to the sessions of other workers."""
         return not self.owns(flow.destination) or self._needs_connection(flow) or _is_joint(flow)
 
     def open_before(self, start_ns: int, known_ns: int) -> None:

@@ -52,7 +52,7 @@ def _of_controls(tokens: Tokens) -> dict[str, frozenset[str]]:
 
 
 def _behind_arguments(kinds: Sequence[str], i: int) -> int:
-    """Return the position where an annotation ends whose arguments begin at token `i`, if it has any."""
+    """Return the position behind the arguments of an annotation, which begin at token `i`; `i` if there are none."""
     if kinds[i] not in _CLOSING:
         return i
     opening, closing, depth = kinds[i], _CLOSING[kinds[i]], 0

@@ -2,7 +2,7 @@
 
 After `frontend.parse_and_check`:
 
-- Every expression has a type, free of inference variables: the one that its context converts it to. (Bodies of generic
+- Every expression has the type to which its context converts it, without inference variables. (Bodies of generic
   functions keep `types.TypeVar`; the `type_args` of a call say what they stand for.) Integer
   literals have the width of their context. A literal keeps type `int` only where the language
   requires an `int`: shift amounts, indexes, slices, `int` constants and parameters.

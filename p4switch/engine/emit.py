@@ -147,7 +147,7 @@ class Emitter:
         return self.declare("uint64_t", self.name(), size=limbs)
 
     def wide(self, limbs: int, function: str, *args: Code) -> C:
-        """Return the wide integer that a function writes to its first argument, given the other arguments."""
+        """Return the wide integer that `function`, called with `args`, writes to its first argument."""
         result = self.array(limbs)
         self.call(function, result, *args)
         return result

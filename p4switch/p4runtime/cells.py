@@ -111,7 +111,7 @@ class CellStore:
 
     def _values(self, selected: Iterator[tuple[Cells, int]],
                 read: Callable[[str, int], _T]) -> Iterator[tuple[Cells, int, _T]]:
-        """Yield the cells with their values, read in parts between which packets go on."""
+        """Yield the cells with their values, read in parts; packets are processed between the parts."""
         while part := list(itertools.islice(selected, _AT_ONCE)):
             with self._lock:
                 values = [read(cells.name, index) for cells, index in part]

@@ -146,7 +146,7 @@ class Recorded:
         return arrays
 
     def _queues(self, joined: int) -> dict[str, Array]:
-        """Return the queues; a joined sample is shown from the first of its times on."""
+        """Return the queues; each group of joined samples has the time of its first one."""
         table = self._result.queues
         rows = self._directions("queues", "switch")
         used, row = np.unique(rows, return_inverse=True)

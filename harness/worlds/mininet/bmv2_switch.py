@@ -123,7 +123,7 @@ def _delay(interface: str, delay_ns: int) -> str:
 
 
 def _interface_counts() -> dict[str, tuple[int, int, int, int]]:
-    """Return bytes and packets received and sent of the interfaces in this thread's namespace."""
+    """Return the received and the sent bytes and packets of each interface in this thread's namespace."""
     counters = {}
     for line in Path("/proc/thread-self/net/dev").read_text(encoding="ascii").splitlines()[2:]:
         name, _, text = line.partition(":")

@@ -76,7 +76,7 @@ class DirectCells:
         return next(name for name in state.pipeline.tables[self._id].direct if types.get(name) == extern)
 
     def change(self, handle: int | None, given: Mapping[int, Message], state: State) -> Undo:
-        """Set the given fields, by id, of an entry, or of the default entry if there is no handle."""
+        """Set the given fields, by id, of an entry; without a handle, of the default entry."""
         index = state.pipeline.tables[self._id].room if handle is None else handle
 
         def steps() -> Iterator[Undo]:

@@ -66,7 +66,7 @@ def measure(loads: Mapping[str, Load], turns: int = _TURNS) -> dict[str, float]:
 
 
 def forwarding(name: str, program: ir.Program) -> dict[str, Load]:
-    """Return the loads of a program with plain frames, or frames with telemetry for int.p4.
+    """Return the loads of a program; for int.p4 their frames have telemetry, for other programs not.
 
     They are the pipeline itself, its equivalent "by hand" in C, and "silent": the pipeline built for tracing while
     tracing is off.
