@@ -13,9 +13,9 @@ from p4switch.ir.graph import reverse_postorder, successors
 
 if TYPE_CHECKING:
     from p4switch.architectures.package import Site
-    from p4switch.architectures.tools import Lowering, Value
     from p4switch.compiler import types
     from p4switch.compiler.midend.elaborate import Block
+    from p4switch.tool_types import Lowering, Value
 
 
 def lower_parser(low: Lowering, name: str, block: Block) -> ir.Block:

@@ -12,9 +12,9 @@ from p4switch.engine import cexpr
 from p4switch.engine.cexpr import Rows
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import C, Machine, Pipeline, Statements
     from p4switch.architectures.v1model.externs.meter import ExecuteMeter
     from p4switch.compiler import types
+    from p4switch.tool_types import C, Machine, Pipeline, Statements
 
 COLOUR: Final = ir.Bits(8)
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from p4switch import ir
-    from p4switch.architectures.tools import Builder, ExternObject, Lowering, Value, ast
     from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
+    from p4switch.tool_types import Builder, ExternObject, Lowering, Value, ast
 
 
 class Extern:

@@ -11,10 +11,10 @@ from p4switch.errors import UserError
 
 if TYPE_CHECKING:
     from p4switch import ir
-    from p4switch.architectures.tools import Lowering, Machine, Prover, Walk, ast
     from p4switch.bfrt.schema import Schema
     from p4switch.compiler.facts import Facts
     from p4switch.compiler.midend.elaborate import Block
+    from p4switch.tool_types import Lowering, Machine, Prover, Walk, ast
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def test_an_rdma_agent_runs_on_hosts_and_tells_what_became_of_its_messages() -> 
                 net.transfer(**wrong)
         with pytest.raises(p4cc.CheckError, match=r"0 of 1 transfers are done after 0\.5 s"):
             net.transfer([(a, b, 1)], "none", line_rate_bps=1_000, timeout_s=0.5)
-    with pytest.raises(p4cc.UserError, match="not up"):
+    with pytest.raises(p4cc.UserError, match="the network is not running"):
         net.transfer([(a, b, 1)], "none")
 
 
@@ -66,7 +66,7 @@ def test_hosts_talk_and_switches_are_read_and_written() -> None:
             net.run("h9", ["true"])
         with pytest.raises(p4cc.UserError, match="expected a switch"):
             net.switch(there.name)
-    with pytest.raises(p4cc.UserError, match="not up"):
+    with pytest.raises(p4cc.UserError, match="the network is not running"):
         net.switch(topology.switches[0].name)
 
 

@@ -16,7 +16,7 @@ from p4switch.compiler.midend.elaborate import Block
 from p4switch.compiler.midend.values import Value
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Machine, Prover, Walk
+    from p4switch.tool_types import Lowering, Machine, Prover, Walk
 
 _PACKET, _INTRINSIC = "packet", "psa_"
 _INGRESS = "ingress headers", "ingress metadata"

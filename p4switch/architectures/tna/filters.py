@@ -9,7 +9,7 @@ from p4switch.compiler import types
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import C, ExternObject, Lowering, Machine, ast
+    from p4switch.tool_types import C, ExternObject, Lowering, Machine, ast
 
 MOST_BITS = 32
 """Largest width of a filter's input."""

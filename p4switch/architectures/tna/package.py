@@ -17,8 +17,8 @@ from p4switch.compiler.midend.values import Value
 from p4switch.compiler.walk import walk
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Machine, Prover, Walk
     from p4switch.bfrt.schema import Schema
+    from p4switch.tool_types import Lowering, Machine, Prover, Walk
 
 _PACKET = "packet"
 _INGRESS = "ingress headers", "ingress metadata"

@@ -19,7 +19,7 @@ from p4switch.testgen.values import ZERO, Scalar
 
 if TYPE_CHECKING:
     from p4switch.architectures.tna.package import TnaSwitch
-    from p4switch.architectures.tools import Machine, Prover, State
+    from p4switch.tool_types import Machine, Prover, State
 
 _FROM_PARSER, _FOR_TM, _FOR_DEPARSER = "ig_intr_md_from_prsr", "ig_intr_md_for_tm", "ig_intr_md_for_dprsr"
 _EGRESS_HEADER = "eg_intr_md"

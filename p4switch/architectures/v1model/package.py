@@ -19,7 +19,7 @@ from p4switch.compiler.midend.elaborate import Block
 from p4switch.compiler.midend.values import EXPRS, Value
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Machine, Prover, Walk
+    from p4switch.tool_types import Lowering, Machine, Prover, Walk
 
 
 @PACKAGES.register("V1Switch")

@@ -11,7 +11,7 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Machine, Statements, ast
+    from p4switch.tool_types import Lowering, Machine, Statements, ast
 
 
 @dataclass(slots=True, eq=False)

@@ -13,7 +13,7 @@ from p4switch.engine import cexpr
 from p4switch.engine.objects import values
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, Machine, Statements, ast
+    from p4switch.tool_types import ExternObject, Lowering, Machine, Statements, ast
 
 
 @dataclass(slots=True, eq=False)

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ def test_a_frame_comes_back_by_a_port_that_loops(tmp_path: Path) -> None:
         wait_until(lambda: packets()[68] == (1, 1) and packets()[1][1] == 1, 20)
         wait_until(lambda: sum(isinstance(event, Received) for event in events) == 2, 20)
         counts = process.devices[0].look(lambda state: state.ports.counts())
-        assert counts[68] == PortCounts(1, 68, 0, 1, 68, 0)
+        assert replace(counts[68], queues=()) == PortCounts(1, 68, 0, 1, 68, 0)
     finally:
         process.stop()
     first, second = (event for event in events if isinstance(event, Received))

@@ -13,7 +13,7 @@ from p4switch.compiler.midend.storage import flat_fields, header_field
 from p4switch.compiler.midend.values import EXPRS, Ignored
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, Value, ast
+    from p4switch.tool_types import ExternObject, Lowering, Value, ast
 
 
 @EXTERNS.register("packet_in")

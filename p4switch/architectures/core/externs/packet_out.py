@@ -11,7 +11,7 @@ from p4switch.architectures.extern import ExternType, Method
 from p4switch.compiler.midend.values import StackValue, StructValue, UnionValue
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, Value, ast
+    from p4switch.tool_types import ExternObject, Lowering, Value, ast
 
 
 @EXTERNS.register("packet_out")

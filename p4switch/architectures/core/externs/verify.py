@@ -10,7 +10,7 @@ from p4switch.architectures.extern import ExternFunction
 from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Value, ast
+    from p4switch.tool_types import Lowering, Value, ast
 
 
 @EXTERNS.register("verify")

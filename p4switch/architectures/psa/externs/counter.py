@@ -12,7 +12,7 @@ from p4switch.architectures.psa import EXTERNS
 from p4switch.architectures.v1model.externs import counter
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Builder, ExternObject, Lowering, ast
+    from p4switch.tool_types import Builder, ExternObject, Lowering, ast
 
 _KINDS = ("PACKETS", "BYTES", "PACKETS_AND_BYTES")
 

@@ -12,7 +12,7 @@ from p4switch.architectures.v1model.externs.digest import Digest as GenerateDige
 from p4switch.architectures.v1model.externs.digest import learn_list
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Builder, ExternObject, Lowering, ast
+    from p4switch.tool_types import Builder, ExternObject, Lowering, ast
 
 
 @EXTERNS.register("Digest")

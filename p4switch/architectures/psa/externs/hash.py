@@ -14,7 +14,7 @@ from p4switch.architectures.v1model.externs.hash import calculation
 from p4switch.compiler import types
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, Value, ast
+    from p4switch.tool_types import ExternObject, Lowering, Value, ast
 
 _LARGEST_BITS = 63  # largest width of a modulus that a primitive takes
 

@@ -14,7 +14,7 @@ from p4switch.architectures.v1model.externs import meter
 from p4switch.compiler.midend import fold
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Builder, ExternObject, Lowering, Machine, Statements, Value, ast
+    from p4switch.tool_types import Builder, ExternObject, Lowering, Machine, Statements, Value, ast
 
 _RATES = 2
 _RED, _GREEN, _YELLOW = range(3)  # PSA_MeterColor_t

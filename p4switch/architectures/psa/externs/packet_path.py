@@ -11,7 +11,7 @@ from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.values import EXPRS, StructValue
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Value, ast
+    from p4switch.tool_types import Lowering, Value, ast
 
 RECIRCULATE_PORT = 0xFFFFFFFA  # PSA_PORT_RECIRCULATE
 

@@ -11,7 +11,7 @@ from p4switch.architectures.psa import EXTERNS
 from p4switch.architectures.v1model.externs.random import Random as Draw
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, Value, ast
+    from p4switch.tool_types import ExternObject, Lowering, Value, ast
 
 
 @EXTERNS.register("Random")

@@ -10,7 +10,7 @@ from p4switch.architectures.v1model.externs import register
 from p4switch.compiler.midend.values import Ignored
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, Value, ast
+    from p4switch.tool_types import ExternObject, Lowering, Value, ast
 
 
 @EXTERNS.register("Register")

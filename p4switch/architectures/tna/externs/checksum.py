@@ -23,7 +23,7 @@ from p4switch.compiler.midend.values import EXPRS
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, Machine, Statements, Value, ast
+    from p4switch.tool_types import ExternObject, Lowering, Machine, Statements, Value, ast
 
 _WORD = ir.Bits(16)
 _POSITION = ir.Bits(32)

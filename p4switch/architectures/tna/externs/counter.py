@@ -14,8 +14,8 @@ from p4switch.bfrt.fields import Id, Table, data_field, value_type
 from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Builder, ExternObject, Lowering, Machine, Pipeline, Statements, ast
     from p4switch.bfrt.schema import Schema
+    from p4switch.tool_types import Builder, ExternObject, Lowering, Machine, Pipeline, Statements, ast
 
 _UNITS = {
     "BYTES": (Id.COUNTER_SPEC_BYTES,),

@@ -24,9 +24,9 @@ from p4switch.architectures.v1model.externs.register import RegisterRead, Regist
 from p4switch.compiler.midend.elaborate import ExternObject
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Value, ast
     from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
+    from p4switch.tool_types import Lowering, Value, ast
 
 
 @EXTERNS.register("DirectRegister")

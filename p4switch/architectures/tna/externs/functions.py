@@ -14,7 +14,7 @@ from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Value, ast
+    from p4switch.tool_types import Lowering, Value, ast
 
 
 def _numbers(call: ast.Call, to: Lowering) -> list[ir.Expr]:

@@ -25,10 +25,10 @@ from p4switch.engine.calc import pack_inputs
 from p4switch.engine.cexpr import C
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Machine, Pipeline, Statements, Value
     from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
     from p4switch.compiler.facts import Facts
+    from p4switch.tool_types import Lowering, Machine, Pipeline, Statements, Value
 
 _STANDARD = {
     "CRC8": crc_name(8, 0x07, 0, 0, reflected=False),

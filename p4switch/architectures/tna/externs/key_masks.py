@@ -19,7 +19,7 @@ from p4switch.compiler.midend import fold
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Machine, Pipeline, Statements
+    from p4switch.tool_types import Lowering, Machine, Pipeline, Statements
 
 PART_BITS = 64
 """Bits of a key that one cell masks."""

@@ -26,9 +26,9 @@ from p4switch.engine import cexpr
 from p4switch.engine.objects import values
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, Machine, Pipeline, Statements, Value, ast
     from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
+    from p4switch.tool_types import ExternObject, Lowering, Machine, Pipeline, Statements, Value, ast
 
 _INDEX, _TYPE, _GAIN, _DECAY, _SCALE = 65560, 65567, 65568, 65569, 65570  # ids of the fields in bf-rt.json
 

@@ -17,8 +17,8 @@ from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.values import EXPRS, Ignored
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Builder, ExternObject, Lowering, Value, ast
     from p4switch.bfrt.schema import Schema
+    from p4switch.tool_types import Builder, ExternObject, Lowering, Value, ast
 
 _GREEN, _YELLOW, _RED = 0, 1, 3  # MeterColor_t
 _COLOURS = (_GREEN, _YELLOW, _RED)  # indexed by the colour number of the engine's meters

@@ -12,7 +12,7 @@ from p4switch.architectures.tna.externs.sent import put, put_data
 from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, ast
+    from p4switch.tool_types import ExternObject, Lowering, ast
 
 _SESSION = ir.Bits(16)
 

@@ -16,7 +16,7 @@ from p4switch.compiler.midend import fold
 from p4switch.compiler.midend.values import EXPRS
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, Value, ast
+    from p4switch.tool_types import ExternObject, Lowering, Value, ast
 
 _WIDTH = 8
 _BYTE = ir.Bits(_WIDTH)

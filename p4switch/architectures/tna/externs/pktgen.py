@@ -10,7 +10,7 @@ from p4switch.architectures.tna import EXTERNS, PKTGEN_CHUNKS
 from p4switch.architectures.tna.externs.sent import put_data
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, ast
+    from p4switch.tool_types import ExternObject, Lowering, ast
 
 
 @EXTERNS.register("Pktgen")

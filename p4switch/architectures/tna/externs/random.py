@@ -13,7 +13,7 @@ from p4switch.compiler import types
 from p4switch.compiler.midend import fold
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, Value, ast
+    from p4switch.tool_types import ExternObject, Lowering, Value, ast
 
 _LARGEST_BITS = 64
 

@@ -22,9 +22,9 @@ from p4switch.compiler.midend.values import EXPRS, Frame, Ignored, Value
 from p4switch.compiler.walk import walk
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Builder, Lowering
     from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
+    from p4switch.tool_types import Builder, Lowering
 
 _WIDTHS = (1, 8, 16, 32, 64)  # largest width of a cell: a pair has two numbers of up to 32 bits
 _WHOLE = ir.Const(0, ir.Bits(32))

@@ -11,7 +11,7 @@ from p4switch.architectures.tna.externs.sent import put_data
 from p4switch.architectures.tna.package import TnaSwitch
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, ast
+    from p4switch.tool_types import ExternObject, Lowering, ast
 
 
 @EXTERNS.register("Resubmit")

@@ -10,7 +10,7 @@ from p4switch.compiler import types
 from p4switch.compiler.midend import fold
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Value, ast
+    from p4switch.tool_types import Lowering, Value, ast
 
 _CHUNK = 64
 _BYTES, _FLAG = ir.Bits(8), ir.Bits(1)

@@ -23,9 +23,9 @@ from p4switch.engine import cexpr
 from p4switch.engine.objects import values
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import ExternObject, Lowering, Machine, Pipeline, Statements, Value, ast
     from p4switch.bfrt.fields import Table
     from p4switch.bfrt.schema import Schema
+    from p4switch.tool_types import ExternObject, Lowering, Machine, Pipeline, Statements, Value, ast
 
 _BYTE = ir.Bits(8)
 _INDEX = 65561  # the id in bf-rt.json, like those below

@@ -9,7 +9,7 @@ from p4switch.architectures.extern import ExternType
 from p4switch.architectures.v1model import EXTERNS
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Builder, ExternObject
+    from p4switch.tool_types import Builder, ExternObject
 
 
 @EXTERNS.register("action_profile")

@@ -13,7 +13,7 @@ from p4switch.engine import cexpr
 from p4switch.engine.cexpr import String
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Machine, Pipeline, Prover, State, Statements, ast
+    from p4switch.tool_types import Lowering, Machine, Pipeline, Prover, State, Statements, ast
 
 
 class _Assertion(ir.ExternOperation, abstract=True):

@@ -12,7 +12,7 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Builder, C, ExternObject, Lowering, Machine, Pipeline, Statements, ast
+    from p4switch.tool_types import Builder, C, ExternObject, Lowering, Machine, Pipeline, Statements, ast
 
 
 @dataclass(slots=True, eq=False)

@@ -14,7 +14,7 @@ from p4switch.compiler.midend.values import EXPRS
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Machine, Statements, Value, ast
+    from p4switch.tool_types import Lowering, Machine, Statements, Value, ast
 
 
 @dataclass(slots=True, eq=False)

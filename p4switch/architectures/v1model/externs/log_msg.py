@@ -14,7 +14,7 @@ from p4switch.engine.cexpr import String
 from p4switch.ir.errors import ProgramError
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Machine, Pipeline, Statements, ast
+    from p4switch.tool_types import Lowering, Machine, Pipeline, Statements, ast
 
 
 @dataclass(slots=True, eq=False)

@@ -15,8 +15,8 @@ from p4switch.compiler.midend.values import StructValue
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Machine, Prover, State, Statements, ast
     from p4switch.bmv2.arguments import Arguments
+    from p4switch.tool_types import Lowering, Machine, Prover, State, Statements, ast
 
 
 @dataclass(slots=True, eq=False)

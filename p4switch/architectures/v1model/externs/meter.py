@@ -13,7 +13,7 @@ from p4switch.engine import cexpr
 from p4switch.ir.errors import ProgramError
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Builder, ExternObject, Lowering, Machine, Pipeline, Statements, ast
+    from p4switch.tool_types import Builder, ExternObject, Lowering, Machine, Pipeline, Statements, ast
 
 
 @dataclass(slots=True, eq=False)

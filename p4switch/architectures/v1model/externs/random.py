@@ -12,7 +12,7 @@ from p4switch.architectures.v1model.externs.register import RegisterRead
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Machine, Pipeline, Prover, State, Statements, ast
+    from p4switch.tool_types import Lowering, Machine, Pipeline, Prover, State, Statements, ast
 
 
 @dataclass(slots=True, eq=False)

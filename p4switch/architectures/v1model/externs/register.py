@@ -12,7 +12,7 @@ from p4switch.architectures.v1model import EXTERNS
 from p4switch.compiler.midend.storage import scalar_type
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Builder, ExternObject, Lowering, Machine, Pipeline, Statements, Value, ast
+    from p4switch.tool_types import Builder, ExternObject, Lowering, Machine, Pipeline, Statements, Value, ast
 
 
 def _cell(machine: Machine, name: str, index: ir.Expr) -> tuple[str, int]:

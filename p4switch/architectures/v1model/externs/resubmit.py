@@ -12,7 +12,7 @@ from p4switch.architectures.v1model.package import v1switch
 from p4switch.engine import cexpr
 
 if TYPE_CHECKING:
-    from p4switch.architectures.tools import Lowering, Machine, Statements, ast
+    from p4switch.tool_types import Lowering, Machine, Statements, ast
 
 
 class _Again(ir.ExternOperation, abstract=True):
