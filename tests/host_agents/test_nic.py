@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import random
 from collections import Counter
 from typing import Any
 
@@ -9,12 +10,13 @@ import pytest
 
 from host_agents import wire
 from host_agents.cc.base import NotificationPoint, Path
+from host_agents.config import CC_SCOPES, NicConfig, Peers
 from host_agents.errors import HostError
 from host_agents.messages import Delivery
 from host_agents.nic import Nic
 from host_agents.outlet import ReceiverOutlet
 from host_agents.qp import QueuePair
-from host_agents.registry import Protocol
+from host_agents.registry import Protocol, resolve, resolve_load_balancer
 from host_agents.timers import NEVER
 from p4cc._link import Trouble, Wire, connect, pair
 from tests.host_agents.narrow import due_frame, of_kind, replace_method
@@ -703,3 +705,39 @@ def test_queue_pairs_share_a_part_of_their_nic() -> None:
     assert parts[0] is parts[1]
     assert parts[0] is not parts[2]
     assert len(made) == 2
+
+
+@pytest.mark.parametrize("scope", CC_SCOPES)
+def test_a_queue_pair_has_the_settings_that_it_would_have_as_the_first(scope: str) -> None:
+    """A queue pair like the one before takes over its settings, so each option changes here now and then."""
+    kind_of = {wire.parse_address(f"10.0.0.{host}"): host % 2 for host in range(2, 5)}
+    peers = Peers(kind_of, (100_000_000_000, 25_000_000_000), ((0, 2_000), (0, 9_000)))
+    config = NicConfig("10.0.0.1", 100_000_000_000, 9_000, peers=peers, cc_scope=scope, reliability="selective-repeat")
+    protocols = [resolve(name) for name in ("dcqcn", "hpcc", "swift", "udp")]
+    balancers = [resolve_load_balancer(name) for name in ("ecmp", "spray")]
+
+    def settings(nic: Nic, number: int, peer: str, options: dict[str, Any]) -> tuple[Any, ...]:
+        qp = nic.open_qp(peer, number, number, **options)
+        sending = qp._sending
+        point, template = qp.notification_point, qp.frames.data_template(wire.SEND_ONLY, 500)
+        nic.close_qp(qp)
+        return (
+            sending.protocol.name, sending.load_balancing.name, sending.data_priority, sending.scope, sending.retires,
+            sending.path.bottleneck_bps, sending.path.base_rtt_ns, sending.path.wire_bytes, sending.config.reliability,
+            qp.telemetry, qp.option_bytes, type(point), point.listens, template,
+        )  # fmt: skip
+
+    draws = random.Random(1)
+    nic = Nic(config, protocols[0], balancers[0])
+    options: dict[str, Any] = {}
+    peer = ""
+    for number in range(1, 200):
+        for name, values in (
+            ("protocol", protocols), ("load_balancing", balancers), ("priority", (2, 3)), ("partition_key", (7, 8)),
+        ):  # fmt: skip
+            if name not in options or draws.random() < 0.2:
+                options[name] = draws.choice(values)
+        if not peer or draws.random() < 0.2:
+            peer = draws.choice(["10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.9"])
+        alone = settings(Nic(config, protocols[0], balancers[0]), number, peer, options)
+        assert settings(nic, number, peer, options) == alone
