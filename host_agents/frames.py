@@ -14,6 +14,36 @@ from host_agents.template import ack_frame, counter_frame, cumulative_frame, sac
 _NO_SHORT: Final = -(1 << 16)
 
 
+class FrameLengths:
+    """Lengths of the frames of one protocol's queue pairs, in the form that compiled code reads quickly.
+
+    The length of a data packet is computed once for each size of payload.
+    """
+
+    def __init__(self, lengths: Lengths, telemetry: bool) -> None:
+        # Bytes of data packets between RoCEv2's headers and the payload; if negative, that much of
+        # the payload is within the headers.
+        self.option_bytes: int = lengths.header_bytes - ROCE.header_bytes
+        self.inside_bytes: int = max(0, -self.option_bytes)
+        # Largest payload of packets of the shortest length, which carry their payload's length;
+        # negative if there are none.
+        self.short_bytes: int = lengths.least_bytes - lengths.header_bytes or _NO_SHORT
+        self.align_bytes: int = lengths.align_bytes
+        self.ack_bytes: int = lengths.ack_bytes
+        self.block_bytes: int = lengths.block_bytes
+        self.shim_bytes = wire.SHIM_BYTES if telemetry else 0
+        self._lengths = lengths
+        self._data_wire_bytes: dict[int, int] = {}  # by payload
+
+    def data_wire_bytes(self, payload_bytes: int) -> int:
+        """Return the size on the wire of a data packet as it leaves."""
+        wire_bytes = self._data_wire_bytes.get(payload_bytes)
+        if wire_bytes is None:
+            wire_bytes = self._lengths.data_bytes(payload_bytes) + self.shim_bytes
+            self._data_wire_bytes[payload_bytes] = wire_bytes
+        return wire_bytes
+
+
 class Frames:
     """Frame builder of one queue pair: both ends' addresses, the peer's number, priorities, lengths, and INT's shim."""
 
@@ -25,22 +55,14 @@ class Frames:
         priority: int,
         control_priority: int,
         telemetry: bool,
-        ack_opcode: int = wire.ACKNOWLEDGE,
-        partition_key: int = wire.DEFAULT_PARTITION,
-        ecn: int = wire.ECT0,
-        lengths: Lengths = ROCE,
-        mac_prefix: int = wire.MAC_PREFIX,
+        ack_opcode: int,
+        partition_key: int,
+        ecn: int,
+        lengths: FrameLengths,
+        mac_prefix: int,
     ) -> None:
         self.telemetry = telemetry
         self.lengths = lengths
-        # Bytes of data packets between RoCEv2's headers and the payload; if negative, that much of
-        # the payload is within the headers.
-        self.option_bytes: int = lengths.header_bytes - ROCE.header_bytes
-        self.inside_bytes: int = max(0, -self.option_bytes)
-        # Largest payload of packets of the shortest length, which carry their payload's length;
-        # negative if there are none.
-        self.short_bytes: int = lengths.least_bytes - lengths.header_bytes or _NO_SHORT
-        self._block_bytes: int = lengths.block_bytes
         self._ecn = ecn  # ECN bits of data packets
         self.peer_address = peer_address
         self.partition_key = partition_key
@@ -53,7 +75,6 @@ class Frames:
         self._data_dscp = 8 * priority
         self._control_dscp = 8 * control_priority
         self._opcode_offset = wire.WITH_INT if telemetry else 0
-        self._shim_bytes = wire.SHIM_BYTES if telemetry else 0
         self._data_templates: dict[int, bytes] = {}  # by opcode and payload
         # By priority and template, created on demand like the counter templates below; most queue
         # pairs need none.
@@ -62,17 +83,13 @@ class Frames:
         self._counter_templates: dict[int, bytes] | None = None  # by opcode
         self._block_templates: dict[int, bytes] | None = None  # templates of answers by number of blocks
 
-    def data_wire_bytes(self, payload_bytes: int) -> int:
-        """Return the size on the wire of a data packet as it leaves."""
-        return self.lengths.data_bytes(payload_bytes) + self._shim_bytes
-
     def data_template(self, opcode: int, payload_bytes: int) -> bytes:
         """Return a data frame of this kind without entropy, AckReq and PSN."""
         key = opcode << 16 | payload_bytes
         template = self._data_templates.get(key)
         if template is None:
             pad = -payload_bytes % self.lengths.align_bytes
-            after_bth = self.data_wire_bytes(payload_bytes) - wire.ETHERNET_BYTES - wire.OVERHEAD_BYTES
+            after_bth = self.lengths.data_wire_bytes(payload_bytes) - wire.ETHERNET_BYTES - wire.OVERHEAD_BYTES
             start = wire.header(
                 self._address,
                 self.peer_address,
@@ -86,8 +103,8 @@ class Frames:
                 partition_key=self.partition_key,
                 mac_prefix=self._mac_prefix,
             )
-            more = bytes(self._shim_bytes + max(0, self.option_bytes))
-            if payload_bytes <= self.short_bytes:
+            more = bytes(self.lengths.shim_bytes + max(0, self.lengths.option_bytes))
+            if payload_bytes <= self.lengths.short_bytes:
                 more = payload_bytes.to_bytes(wire.SHORT_BYTES, "big")
             template = start + bytes(4) + more
             self._data_templates[key] = template
@@ -121,7 +138,7 @@ class Frames:
     ) -> bytes:
         """Return a selective ACK for the data packet `frame`, which echoes the same fields."""
         aeth = wire.SYNDROME_ACK << 24 | messages & wire.PSN_MASK
-        if self._block_bytes > 0:
+        if self.lengths.block_bytes > 0:
             blocks = _blocks(psn, first_missing_psn, map_psn, early)
             template = self._block_template(blocks)
             if blocks == 0:
@@ -202,7 +219,7 @@ class Frames:
         if template is None:
             length = self.lengths.ack_bytes
             if blocks > 0:
-                length += SACK_OPTION_BYTES + self._block_bytes * blocks
+                length += SACK_OPTION_BYTES + self.lengths.block_bytes * blocks
             opcode = wire.SACK if blocks > 0 else wire.CUMULATIVE
             template = self._answer_template(opcode, length - wire.ETHERNET_BYTES - wire.OVERHEAD_BYTES)
             self._block_templates[blocks] = template

@@ -62,10 +62,10 @@ class QueuePair(Connection):
         self.failed = False  # in error: it neither sends nor receives
         self._rtt_ns = -1  # latest RTT; -1: none since the last call of `take_rtt_ns`
         self.telemetry = frames.telemetry
-        self.option_bytes = frames.option_bytes
-        self.short_bytes = frames.short_bytes
-        self._inside_bytes = frames.inside_bytes
-        self._stamps = nic.config.stamps
+        self.option_bytes = frames.lengths.option_bytes
+        self.short_bytes = frames.lengths.short_bytes
+        self._inside_bytes = frames.lengths.inside_bytes
+        self._stamps = sending.config.stamps
         self._notifies = notification_point.listens
         self.notification_point = notification_point
         self.frames = frames

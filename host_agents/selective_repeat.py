@@ -78,10 +78,10 @@ class SelectiveRepeatSender(Sender):
         self._sent_as = vec[i64]([0] * (self._mask + 1 if self.loss_packets > 0 else 0))
         self._sent = 0
         self._sleek: Sleek | None = None
-        config = transport.config
-        if config.sleek.windows > 0.0:
+        sleek = transport.config.sleek
+        if sleek is not None:
             path = self.point.path
-            self._sleek = Sleek(self, config.sleek, path.bdp_bytes, path.wire_bytes, path.base_rtt_ns)
+            self._sleek = Sleek(self, sleek, path.bdp_bytes, path.wire_bytes, path.base_rtt_ns)
         self._highest_acked = -1  # highest order among acknowledged sends
         # Least RTT of packets that were sent once; initially the network's base RTT.
         self._least_rtt_ns = transport.config.base_rtt_ns
@@ -422,7 +422,7 @@ class SelectiveRepeatReceiver(Receiver):
     def __init__(self, transport: Transport) -> None:
         super().__init__(transport)
         config = transport.config
-        wire_bytes = transport.frames.data_wire_bytes(config.mtu_bytes)
+        wire_bytes = transport.frames.lengths.data_wire_bytes(config.mtu_bytes)
         self._window = window_packets(config.line_rate_bps, config.rto_ns, config.base_rtt_ns, wire_bytes)
         self._answers_early = config.answers_early
         self._end = 0  # one past the highest packet seen

@@ -58,6 +58,7 @@ class Sender(Member):
         super().__init__()
         config = transport.config
         frames = transport.frames
+        lengths = frames.lengths
         self.limiter = limiter
         self.point = limiter.reaction_point
         self.traffic = self.point.traffic
@@ -79,7 +80,7 @@ class Sender(Member):
         self._next_retry_ns = 0  # all retransmissions within one time-out count as one retry
         self._connection = transport.connection
         # Least payload of data packets that carry their send time.
-        self._stamped_bytes = STAMP_BYTES + frames.inside_bytes if config.stamps else NEVER
+        self._stamped_bytes = STAMP_BYTES + lengths.inside_bytes if config.stamps else NEVER
         self.ack_every_packets = config.ack_every_packets
         self._answered_early = config.answers_early
         # Receivers count bytes, so whether a packet requests an ACK is decided when it leaves.
@@ -105,12 +106,13 @@ class Sender(Member):
         self._held: Fifo[Message] = Fifo()
         self._mtu_bytes = config.mtu_bytes
         self._middle = b""  # template of full packets in the middle of a message; made on demand
-        self._full_wire_bytes = frames.data_wire_bytes(config.mtu_bytes)
+        self._full_wire_bytes = lengths.data_wire_bytes(config.mtu_bytes)
         self._mask = _FEWEST - 1
         self._entries = vec[i64]([0] * (_FEWEST * ENTRY))  # entries of unacknowledged packets, by number
         self.messages: Fifo[Message] = Fifo()  # messages that are not completely acknowledged
         self._unsent: Fifo[Message] = Fifo()  # messages that are not completely sent
         self.frames = frames
+        self._lengths = lengths
         self.qpn = transport.connection.qpn
         self.timer = Timer(limiter.port.timers, self)
 
@@ -127,7 +129,7 @@ class Sender(Member):
         self._unsent.push(message)
         full = packets - 1
         wire_bytes = full * self._full_wire_bytes
-        wire_bytes += self.frames.data_wire_bytes(message.size_bytes - full * self._mtu_bytes)
+        wire_bytes += self._lengths.data_wire_bytes(message.size_bytes - full * self._mtu_bytes)
         message.wire_bytes = wire_bytes
         self.traffic.unacked_bytes += message.size_bytes
         self.traffic.waiting_bytes += wire_bytes
@@ -416,7 +418,7 @@ class Sender(Member):
             size_bytes = self._unsent.pop().size_bytes - (number - self._sending_from) * size_bytes
         if not self._counted and (state & LAST != 0 or self.ack_every_packets == 1):
             state |= ACK_REQUEST
-        return state | size_bytes << PAYLOAD_SHIFT | self.frames.data_wire_bytes(size_bytes) << WIRE_SHIFT
+        return state | size_bytes << PAYLOAD_SHIFT | self._lengths.data_wire_bytes(size_bytes) << WIRE_SHIFT
 
     def _template_of_end(self, state: int) -> bytes:
         ends = state & ENDS
@@ -497,7 +499,7 @@ class Sender(Member):
         more: i64 = len(headers) - len(usual)
         if again:
             payload_bytes: int = state >> PAYLOAD_SHIFT & PAYLOAD_MASK
-            more += self.frames.data_wire_bytes(payload_bytes) - (state >> WIRE_SHIFT)
+            more += self._lengths.data_wire_bytes(payload_bytes) - (state >> WIRE_SHIFT)
         self.traffic.waiting_bytes += more
         self._entries[at + STATE] = state + (more << WIRE_SHIFT)
         return headers

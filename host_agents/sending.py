@@ -5,10 +5,12 @@ from __future__ import annotations
 from host_agents import wire
 from host_agents.cc.base import Host, NotificationPoint, Path
 from host_agents.config import SCOPE_PAIR, NicConfig
+from host_agents.frames import FrameLengths
 from host_agents.limiter import RateLimiter
 from host_agents.outlet import Group
 from host_agents.port import Port
 from host_agents.registry import LoadBalancing, Protocol
+from host_agents.transport import TransportConfig
 
 
 class Sending:
@@ -34,14 +36,14 @@ class Sending:
     ) -> None:
         self.path = path
         self.kind = kind  # kind of the peers' links; -1 for groups, and if all links are alike
-        self.config = config  # configuration of the NIC, adapted to these queue pairs
+        self.config = TransportConfig(config)
         self.protocol = protocol
         self.load_balancing = load_balancing
         self.data_priority = data_priority
         self.scope = scope
         self.shared = shared
         self.telemetry = protocol.info.telemetry
-        self.lengths = protocol.info.lengths
+        self.lengths = FrameLengths(protocol.info.lengths, protocol.info.telemetry)
         # Notification point of all these queue pairs; None if each has its own, or before the first one.
         self.silent: NotificationPoint | None = None
         self.ecn = wire.ECT0 if protocol.info.ecn_capable else wire.NOT_ECT  # of data

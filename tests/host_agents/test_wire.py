@@ -1,5 +1,6 @@
 """Frames, compared with scapy, whose code for RoCEv2 is independent."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
 from host_agents import headers, lengths, wire
+from host_agents.frames import FrameLengths
 from host_agents.nic import Nic
 from p4cc._link import connect, pair
 from tests.host_agents.narrow import due_frame
@@ -211,6 +213,23 @@ def test_offsets_and_sizes_are_those_of_the_declared_headers() -> None:
     assert lengths.ROCE.ack_bytes == wire.AFTER_BTH + wire.AETH_BYTES + wire.ICRC_BYTES
     assert lengths.TCP.ack_bytes == lengths.ROCE.ack_bytes + wire.CUMULATIVE_BYTES
     assert lengths.UDP.least_bytes == wire.AFTER_BTH + wire.SHORT_BYTES + wire.ICRC_BYTES
+
+
+def test_the_length_of_a_data_packet_is_computed_once_for_each_payload() -> None:
+    computed = []
+
+    class Counting(lengths.Lengths):
+        def data_bytes(self, payload_bytes: int) -> int:
+            computed.append(payload_bytes)
+            return super().data_bytes(payload_bytes)
+
+    for one in (lengths.ROCE, lengths.TCP, lengths.UDP):
+        for telemetry in (False, True):
+            shim_bytes = wire.SHIM_BYTES if telemetry else 0
+            shared = FrameLengths(Counting(**asdict(one)), telemetry)
+            for payload_bytes in (0, 1, 1000, 1, 1000):
+                assert shared.data_wire_bytes(payload_bytes) == one.data_bytes(payload_bytes) + shim_bytes
+    assert computed == [0, 1, 1000] * 6
 
 
 @settings(deadline=None)
