@@ -5,6 +5,9 @@ A line in `NICS` adds a count of a NIC.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
 from harness.columns.column import Column, NicCounter, Table, filled_by
 
 NICS = Table(
@@ -40,10 +43,12 @@ NICS = Table(
 )
 
 
-def counts(stats: object) -> dict[str, int]:
-    """Return the counts of one NIC, from its `host_agents.messages.NicStats`."""
-    by_column: dict[str, int] = {}
-    for column, source in filled_by(NicCounter, NICS.columns):
-        value = getattr(stats, source.attribute)
-        by_column[column.name] = sum(value) if isinstance(value, list) else value
+def counts(stats: Iterable[object]) -> Counter[str]:
+    """Return the counts of some NICs together, from the `host_agents.messages.NicStats` of each."""
+    sources = [(column.name, source.attribute) for column, source in filled_by(NicCounter, NICS.columns)]
+    by_column = Counter(dict.fromkeys((name for name, _ in sources), 0))
+    for each in stats:
+        for name, attribute in sources:
+            value = getattr(each, attribute)
+            by_column[name] += sum(value) if isinstance(value, list) else value
     return by_column

@@ -25,10 +25,12 @@ from host_agents.nic import Nic
 from host_agents.qp import QueuePair
 from host_agents.registry import LoadBalancing, Protocol
 
-# Requests of the run's session to a host. Times are ns of the model.
+# Requests of the run's session to a host, and events of a host for the session. Times are ns of the
+# model. Every flow needs several of them, and tuples with names take twice as long to make.
 
 
-class Connect(NamedTuple):
+@dataclass(slots=True)
+class Connect:
     """Request to open this host's end of a connection by `time_ns`; all ends have its number.
 
     If the peer is a multicast group, `members` are the hosts of that group. `joins` is the address of a multicast
@@ -45,7 +47,8 @@ class Connect(NamedTuple):
     part: str = ""
 
 
-class Post(NamedTuple):
+@dataclass(slots=True)
+class Post:
     """Request to send a message on a connection from `start_ns` on, until `stop_ns` if that is given.
 
     `incast` has the number and the hosts of the incast that it belongs to, if it is to be
@@ -59,10 +62,6 @@ class Post(NamedTuple):
     stop_ns: int | None
     incast: tuple[int, tuple[int, ...]] | None = None
     only: bool = False
-
-
-# Events of a host for the run's session. Every worker makes one for each report, and tuples with
-# names take twice as long to make.
 
 
 @dataclass(slots=True)

@@ -207,9 +207,6 @@ class LocalWorld:
     def counts(self) -> list[Counts]:
         """Return the counts of each process; `sampled_by` assigns queue samples to them."""
         fabric, network = self.network.fabric, self.network
-        totals: Counter[str] = Counter()
-        for index, _ in network.own_hosts():
-            totals.update(nics.counts(network.nics[index].stats))
         pipes = network.own(network.pipes)
         return [
             Counts(
@@ -222,7 +219,7 @@ class LocalWorld:
                     (program_state.ByEngine(pipe), network.pipelines[name].program.accounts)
                     for name, pipe in pipes.items()
                 ),
-                nic_totals=totals,
+                nic_totals=nics.counts(network.nics[index].stats for index, _ in network.own_hosts()),
                 failed_asserts={
                     name: (pipe.failed_asserts, pipe.failed_assert)
                     for name, pipe in pipes.items()

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.columns.column import Column
-from harness.measure.flow_record import FlowColumns, FlowRecord, Sent
+from harness.measure.flow_record import Counts, FlowColumns, FlowRecord, Sent
 from harness.measure.recording import Rate
 from harness.workloads import Flow, FlowFields, Traffic, fields_of, flows_of
 from harness.workloads.collective_record import CollectiveReport
@@ -461,9 +461,15 @@ class Session:
             if record.flow.stop_ns is not None and record.qp < 0:
                 record.flow.size_bytes = 0  # number of bytes sent
         for connection in self.connections:
-            ends = [reports[host] for host in connection.destinations]
-            counts = [report.received[connection.number] for report in ends if connection.number in report.received]
-            delivered_bytes = sum(report.delivered_bytes.get(connection.number, 0) for report in ends) // len(ends)
+            number = connection.number
+            counts: list[Counts] = []
+            delivered_bytes = 0
+            for host in connection.destinations:
+                report = reports[host]
+                if number in report.received:
+                    counts.append(report.received[number])
+                delivered_bytes += report.delivered_bytes.get(number, 0)
+            delivered_bytes //= len(connection.destinations)
             for record in connection.flows:
                 record.note_end(counts, delivered_bytes, self._columns)
 
@@ -563,8 +569,8 @@ class Session:
             self._joint.add(connection.number)
         if flow.qp is not None:
             self._shared[self._key(flow)] = connection
-        senders = [host for host in connection.sources if self.owns(host)]
-        receivers = [host for host in connection.destinations if self.owns(host)]
+        senders = tuple(filter(self.owns, connection.sources))
+        receivers = tuple(filter(self.owns, connection.destinations))
         if senders or receivers:
             self._connect(connection, flow, time_ns, senders, receivers)
         return connection
@@ -582,10 +588,10 @@ class Session:
         joins = destination if several else None
         members = tuple(self._addresses(connection.sources, (host,))[1] for host in destinations) if several else ()
         for host in receivers:
-            back = Connect(number, source, time_ns, joins=joins, priority=flow.priority, part=flow.part)
+            back = Connect(number, source, time_ns, (), joins, flow.priority, flow.part)
             self._carry(host, back)
         for host in senders:
-            there = Connect(number, destination, time_ns, members, priority=flow.priority, part=flow.part)
+            there = Connect(number, destination, time_ns, members, None, flow.priority, flow.part)
             self._carry(host, there)
 
     # Outcomes

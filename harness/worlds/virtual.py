@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import tee
 from pathlib import Path
@@ -378,12 +377,12 @@ class VirtualWorld:
         reports = self._whole.host_reports()
         if not self._whole.leads:
             return []
-        delivered: list[dict[int, int]] = [{} for _ in reports]
         for number, delivered_bytes in zip(numbers, on_links, strict=True):
             # For a group, of all members together, since the session adds up the counts of its
             # ends.
-            delivered[self._session.connections[number - FIRST_NUMBER].destinations[0]][number] = delivered_bytes
-        return [replace(report, delivered_bytes=delivered[host]) for host, report in reports.items()]
+            host = self._session.connections[number - FIRST_NUMBER].destinations[0]
+            reports[host].delivered_bytes[number] = delivered_bytes
+        return list(reports.values())
 
     # Sampling
 

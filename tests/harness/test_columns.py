@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from harness.columns import nics
 from harness.measure.metrics import flows_table, messages_table
 from harness.measure.summary import by_size
 from harness.plan import resolve, scenario
@@ -122,3 +124,14 @@ def test_a_count_that_queue_pairs_do_not_keep_is_a_mistake() -> None:
     with pytest.raises(UserError) as caught:
         planned(["stats.marks_herd"])
     assert str(caught.value) == "record.columns: no queue pair counts 'marks_herd'; did you mean 'marks_heard'?"
+
+
+def test_counts_of_nics_are_sums() -> None:
+    attributes = [column.source.attribute for column in nics.NICS.columns]
+    one, other = (
+        SimpleNamespace(**{name: [number, 1] if name == "paused_ns" else number for name in attributes})
+        for number in (3, 4)
+    )
+    sums = {column.name: 9 if column.name == "paused_ns" else 7 for column in nics.NICS.columns}
+    assert nics.counts([one, other]) == sums
+    assert list(nics.counts([])) == list(sums)

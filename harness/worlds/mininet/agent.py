@@ -212,7 +212,7 @@ class Agent:
             rates=self._rates,
             arrivals=self._arrivals,
             readings=self._readings,
-            nic=nics.counts(self.nic.stats),
+            nic=nics.counts((self.nic.stats,)),
             frames_sent=port.frames_sent + driver.unsent + driver.lost + driver.lost_at_random,
             frames_unsent=driver.unsent,
             frames_lost=driver.lost,
