@@ -19,9 +19,11 @@ from host_agents.cc import rccc
 from host_agents.errors import PacketError
 from p4cc._link import Wire, connect, pair, trimmed
 from p4cc.commands.packets import command
+from tests.e2e.runs import run
 from tests.wireformats.test_wireshark import needs_tshark
 from wireformats import uet, uet_layers
-from wireformats.wireshark import uet_dissector
+
+PDS = 42  # bytes before the header that follows UDP's
 
 
 def sent(protocol: str) -> list[bytes]:
@@ -70,7 +72,7 @@ def test_every_frame_of_ultra_ethernets_protocols_has_a_counterpart(protocol: st
         for name in ("src", "dst", "tos", "ttl"):
             assert getattr(ip, name) == getattr(before[IP], name)
         assert wire.checksum_holds(changed)
-        found.add(changed[42] >> 3)
+        found.add(changed[PDS] >> 3)
     assert found == types
 
 
@@ -139,19 +141,48 @@ def test_a_capture_is_translated(tmp_path: Path) -> None:
 
 
 @needs_tshark
-def test_tshark_reads_it_with_the_dissector(tmp_path: Path) -> None:
-    (tmp_path / "uet.lua").write_text(uet_dissector())
-    frames = [uet.translated(frame) or b"" for frame in sent("rccc")]
-    write_pcap(tmp_path / "x.pcapng", [(number, "link", frame) for number, frame in enumerate(frames)])
-    call = ["tshark", "-X", f"lua_script:{tmp_path / 'uet.lua'}", "-r", str(tmp_path / "x.pcapng"), "-T", "fields"]
-    for name in ("packet", "uet_request.psn", "uet_ack_cc.sack_bitmap", "uet_nack.nack_code"):
-        call += ["-e", f"uet_pds.{name}"]
-    done = subprocess.run([*call, "-e", "_ws.expert"], capture_output=True, text=True, timeout=120, check=True)
+@pytest.mark.parametrize(
+    ("protocol", "types"), [("nscc", {2, 8, 10}), ("rccc", {2, 13, 8, 10, 11}), ("rccc+nscc", {2, 13, 8, 10, 11})]
+)
+def test_tshark_reads_all_fields_of_a_runs_capture(tmp_path: Path, protocol: str, types: set[int]) -> None:
+    """The queues are so short that packets are trimmed and that SACKs have bits in their maps."""
+    settings_of_run = ("variants=[]", "workload.size_bytes=100000", "programs.trim.queue_bytes=20000")
+    arguments = [word for setting in settings_of_run for word in ("--set", setting)]
+    (result,) = run("uec-permutation", "--cc", protocol, *arguments, "--pcap")
+    translation, dissector = tmp_path / "uet.pcapng", tmp_path / "uet.lua"
+    call = ["--uet", str(result.folder / "hosts.pcapng"), str(translation), "--uet-wireshark", str(dissector)]
+    command.main(call, standalone_mode=False)
+    with RawPcapNgReader(str(translation)) as reader:
+        expected = [pds_fields(frame) for frame, _ in reader]
+    assert {values["uet_pds.packet"] for values in expected} == {uet.TYPES[kind] for kind in types}
+    assert any(values.get("uet_pds.uet_ack_cc.sack_bitmap") for values in expected)
+
+    names = ["uet_pds.packet", *(f"uet_pds.{header.name}.{name}" for header in uet.HEADERS for name in header.places)]
+    options = [f"-e{name}" for name in (*names, "_ws.expert")]
+    tshark = ["tshark", "-X", f"lua_script:{dissector}", "-r", str(translation), "-T", "fields", *options]
+    done = subprocess.run(tshark, capture_output=True, text=True, timeout=120, check=True)
     assert "Lua" not in done.stderr
     rows = [line.split("\t") for line in done.stdout.splitlines()]
-    assert {row[0] for row in rows} == {uet.TYPES[kind] for kind in (13, 8, 10, 11)}
-    assert [row[3] for row in rows if row[0] == "NACK"] == ["1"]
-    assert not any(row[4] for row in rows)
+    assert not any(row[-1] for row in rows)
+    read = [{name: cell for name, cell in zip(names, row, strict=False) if cell} for row in rows]
+    assert [
+        {name: cell if name == "uet_pds.packet" else int(cell, 0) for name, cell in cells.items()} for cells in read
+    ] == expected
+
+
+def pds_fields(frame: bytes) -> dict[str, str | int]:
+    """Return the values of all fields after UDP's header, by the names that they have in Wireshark."""
+    (packet,) = (packet for packet in uet.PACKETS if packet.type == frame[PDS] >> 3)
+    values: dict[str, str | int] = {"uet_pds.packet": packet.name}
+    begin, last = PDS, {}
+    for header in packet.headers:
+        last = header.decode(frame, begin)
+        values |= {f"uet_pds.{header.name}.{name}": value for name, value in last.items()}
+        begin += header.size_bytes
+    if packet.states:
+        state = packet.states[last["cc_type"]]
+        values |= {f"uet_pds.{state.name}.{name}": value for name, value in state.decode(frame, begin).items()}
+    return values
 
 
 def test_scapy_writes_what_the_codec_reads() -> None:
@@ -159,5 +190,5 @@ def test_scapy_writes_what_the_codec_reads() -> None:
     packet = Ether() / IP(dst="10.0.0.3") / UDP(sport=0xC000) / layers["uet_control"](type=11, control_type=6, psn=3)
     raw = bytes(packet)
     assert int.from_bytes(raw[36:38], "big") == uet.PORT
-    said = uet.CONTROL.decode(raw, 42)
+    said = uet.CONTROL.decode(raw, PDS)
     assert (said["type"], said["control_type"], said["psn"]) == (11, uet.PROBE, 3)
