@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from harness.columns import nics
+from harness.columns.column import NicCounter, filled_by
 from harness.measure.metrics import flows_table, messages_table
 from harness.measure.summary import by_size
 from harness.plan import resolve, scenario
@@ -127,7 +128,7 @@ def test_a_count_that_queue_pairs_do_not_keep_is_a_mistake() -> None:
 
 
 def test_counts_of_nics_are_sums() -> None:
-    attributes = [column.source.attribute for column in nics.NICS.columns]
+    attributes = [source.attribute for _, source in filled_by(NicCounter, nics.NICS.columns)]
     one, other = (
         SimpleNamespace(**{name: [number, 1] if name == "paused_ns" else number for name in attributes})
         for number in (3, 4)
