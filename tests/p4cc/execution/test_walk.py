@@ -1,4 +1,4 @@
-"""Walk of a scenario through the rooms: plan, worlds, measure, reports, without a way back."""
+"""Walk of a scenario through the layers: plan, worlds, measure, reports, without a way back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from p4cc.execution.execute import execute
 from p4cc.execution.planned_run import PlannedRun
 from p4cc.execution.request import RunRequest
 from p4cc.execution.selection import ScenarioSelection
-from tests.test_imports import ROOMS, room_of
+from tests.test_imports import LAYERS, layer_of
 
 STAGES = ("harness.plan", "harness.worlds", "harness.measure", "reports")
 FORMS = (Scenario, PortableRun, PlannedRun, Run, VirtualWorld, Recording, Result)
@@ -45,33 +45,33 @@ def is_given_the_scenario(frame: FrameType) -> bool:
 
 
 class Calls:
-    """Calls between rooms during a block: (room of the caller, room of the callee, its name)."""
+    """Calls between layers during a block: (layer of the caller, layer of the callee, its name)."""
 
     def __init__(self) -> None:
         self.between: list[tuple[str, str, str]] = []
-        self._rooms: dict[CodeType, str | None] = {}
+        self._layers: dict[CodeType, str | None] = {}
 
-    def _room(self, frame: FrameType) -> str | None:
+    def _layer(self, frame: FrameType) -> str | None:
         code = frame.f_code
-        if code not in self._rooms:
-            self._rooms[code] = room_of(frame.f_globals.get("__name__", ""))
-        return self._rooms[code]
+        if code not in self._layers:
+            self._layers[code] = layer_of(frame.f_globals.get("__name__", ""))
+        return self._layers[code]
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
-        room = self._room(frame)
-        if event != "call" or room is None:
+        layer = self._layer(frame)
+        if event != "call" or layer is None:
             return
-        caller, from_room = frame.f_back, None
-        while caller is not None and (from_room := self._room(caller)) is None:
+        caller, from_layer = frame.f_back, None
+        while caller is not None and (from_layer := self._layer(caller)) is None:
             caller = caller.f_back
-        if from_room not in (None, room) and is_given_the_scenario(frame):
-            assert from_room is not None
-            self.between.append((from_room, room, f"{frame.f_globals['__name__']}.{frame.f_code.co_name}"))
+        if from_layer not in (None, layer) and is_given_the_scenario(frame):
+            assert from_layer is not None
+            self.between.append((from_layer, layer, f"{frame.f_globals['__name__']}.{frame.f_code.co_name}"))
 
 
 @pytest.fixture(scope="module")
 def calls(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str]]:
-    """Return the calls between rooms that carry out a request for a small scenario."""
+    """Return the calls between layers that carry out a request for a small scenario."""
     folder = tmp_path_factory.mktemp("walk")
     (folder / "two.toml").write_text(SCENARIO)
     seen = Calls()
@@ -83,11 +83,11 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str]
     return seen.between
 
 
-def test_a_scenario_goes_through_the_rooms_in_order(calls: list[tuple[str, str, str]]) -> None:
+def test_a_scenario_goes_through_the_layers_in_order(calls: list[tuple[str, str, str]]) -> None:
     on_top = [callee for caller, callee, _ in calls if caller.startswith("p4cc.") and callee in STAGES]
-    assert tuple(room for room, _ in groupby(on_top)) == STAGES
+    assert tuple(layer for layer, _ in groupby(on_top)) == STAGES
 
 
 def test_no_room_hands_the_scenario_to_a_later_one(calls: list[tuple[str, str, str]]) -> None:
-    back = [call for call in calls if ROOMS.index(call[0]) < ROOMS.index(call[1])]
+    back = [call for call in calls if LAYERS.index(call[0]) < LAYERS.index(call[1])]
     assert back == []
