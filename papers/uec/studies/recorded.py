@@ -3,8 +3,8 @@
     python -m papers.uec.studies.recorded [--csv FILE] [--seed 1]
 
 It takes the simulator's figures from `measured/recorded_cases.csv`, carries out the scenarios, and
-fails if a row deviates by more than the page allows (README.md, U14). With
-1,024 hosts a run takes some 10 s and 0.6 GB; there are 18 of them.
+fails if another row than the page names deviates by more than the page allows (README.md, U14).
+With 1,024 hosts a run takes some 10 s and 0.6 GB; there are 18 of them.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ FEW = 1e-3  # a share of all packets so small that a ratio means nothing
 CHANCE_US = {"V13": 163.0}
 # With our time-out of 400 us the simulator ends so much later than with its own of 100 us: a median of 9,094 us.
 TIME_OUT_US = {("V5", "both"): 291.0}
+DEVIATING = frozenset({"V14, both"})  # rows that the page names without a reason
 
 
 def rows(seed: int) -> pd.DataFrame:
@@ -46,18 +47,20 @@ def rows(seed: int) -> pd.DataFrame:
     return table
 
 
-def deviations(table: pd.DataFrame) -> list[str]:
-    """Return a line for each row that deviates by more than the page allows."""
-    found = []
+def deviations(table: pd.DataFrame) -> dict[str, str]:
+    """Return a text for each row that deviates by more than the page allows, by case and protocol."""
+    found = {}
     for row in table.to_dict("records"):
         expected_us = row["simulator_last_us"] + TIME_OUT_US.get((row["simulator_case"], row["protocol"]), 0.0)
         allowed_us = TAIL * row["simulator_last_us"] + CHANCE_US.get(row["simulator_case"], 0.0)
         fewer, more = sorted((row["sent_again"], row["simulator_sent_again"]))
-        name = f"{row['simulator_case']}, {row['protocol']}"
+        texts = []
         if abs(row["last_us"] - expected_us) > allowed_us:
-            found.append(f"{name}: ends at {row['last_us']} us, the simulator at {row['simulator_last_us']} us")
+            texts.append(f"ends at {row['last_us']} us, the simulator at {row['simulator_last_us']} us")
         if more > SENT_AGAIN * fewer and more > FEW * row["packets"]:
-            found.append(f"{name}: {row['sent_again']} packets sent again, {row['simulator_sent_again']} there")
+            texts.append(f"{row['sent_again']} packets sent again, {row['simulator_sent_again']} there")
+        if texts:
+            found[f"{row['simulator_case']}, {row['protocol']}"] = "; ".join(texts)
     return found
 
 
@@ -65,12 +68,12 @@ def deviations(table: pd.DataFrame) -> list[str]:
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write the table.")
 @click.option("--seed", default=1, show_default=True)
 def main(csv_file: Path | None, seed: int) -> None:
-    """Carry out the runs; print their table, and fail if a row deviates."""
+    """Carry out the runs; print their table, and fail if a row deviates that the page does not name."""
     table = rows(seed)
     click.echo(table.to_string(index=False))
-    deviating = deviations(table)
-    if deviating:
-        raise click.ClickException("; ".join(deviating))
+    unnamed = [f"{row}: {text}" for row, text in deviations(table).items() if row not in DEVIATING]
+    if unnamed:
+        raise click.ClickException("; ".join(unnamed))
     if csv_file is not None:
         table.to_csv(csv_file, index=False)
 

@@ -239,12 +239,12 @@ def test_the_page_has_rows_that_agree_with_the_simulator() -> None:
     """The study makes the rows of 1,024 hosts, whose runs take minutes; a row that deviates is named."""
     table = pd.read_csv(recorded.MEASURED)
     assert set(table["simulator_case"]) >= {"V5", "V11", "V12", "V13", "V14", "V15"}
-    assert recorded.deviations(table) == []
+    assert recorded.deviations(table).keys() == recorded.DEVIATING
     late, again, few = (table[table["simulator_case"] == case].index[0] for case in ("V14", "V15", "V11"))
     table.loc[late, "last_us"] *= 1.1
     table.loc[again, "sent_again"] *= 2
     table.loc[few, "sent_again"] = 500
-    assert [line.partition(",")[0] for line in recorded.deviations(table)] == ["V14", "V15"]
+    assert recorded.deviations(table).keys() == recorded.DEVIATING | {"V14, NSCC", "V15, NSCC"}
 
 
 def test_the_page_has_each_protocol_in_each_scenario_beside_it() -> None:
