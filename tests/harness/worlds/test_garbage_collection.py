@@ -36,7 +36,7 @@ def no_chance() -> Iterator[None]:
     gc.enable()
 
 
-def test_the_network_before_is_freed(no_chance: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_network_before_is_freed(no_chance: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made: list[weakref.ref[World]] = []
     alive: list[bool] = []
 
@@ -50,8 +50,10 @@ def test_the_network_before_is_freed(no_chance: None, monkeypatch: pytest.Monkey
     monkeypatch.setattr(results, "files", lambda *_: {})
     monkeypatch.setattr(results, "write", lambda *_: None)
     run: Any = None
+    folders = iter([tmp_path / str(number) for number in range(4)])
     for runs in (2, 1, 1):
-        list(runners.one_by_one([(run, Path(), lambda: None)] * runs, make, How()))
+        several = [(run, next(folders), lambda: None) for _ in range(runs)]
+        list(runners.one_by_one(several, make, How()))
     assert alive == [False] * 4
     assert made[-1]() is not None  # it is not walked when nothing follows
     made[-1]().__dict__.clear()
