@@ -119,7 +119,7 @@ def test_what_cannot_be_reached_has_neither_route_nor_path() -> None:
     assert list(routing.base_rtts(topology, 1000, 100).by_switches) == [1]
     assert routing.apart(topology) == (topology.hosts[0], topology.hosts[2])
     assert routing.apart(topologies.build("fat-tree", {"k": 4})) is None
-    with pytest.raises(ValueError, match="no way from left on to right"):
+    with pytest.raises(ValueError, match="no path from left to right"):
         routing.path(topology, topology.hosts[0], topology.hosts[2])
 
 
