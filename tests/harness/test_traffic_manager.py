@@ -37,12 +37,12 @@ client.call("Write", pb.WriteRequest, pb.WriteResponse)(request)
 
 def planned(folder: Path, script: str) -> Run:
     folder.mkdir(exist_ok=True)
-    (folder / "step.p4").write_text((EXAMPLE / "step.p4").read_text())
+    (folder / "queues.p4").write_text((EXAMPLE / "step.p4").read_text())
     (folder / "entries.py").write_text(CLIENT + script)
     given = {
         "cc": "dcqcn",
-        "program": "step.p4",
-        "programs": {"step": {"bfrt_script": "entries.py"}},
+        "program": "queues.p4",
+        "programs": {"queues": {"bfrt_script": "entries.py"}},
         "topology": {"name": "single-switch", "hosts": 3},
         "workload": {"name": "permutation", "size_bytes": 20_000},
         "limit_ns": 1_000_000,
