@@ -116,17 +116,26 @@ def running(folder: Path, k: int = 2) -> Iterator[Running]:
                 run.process.communicate(timeout=_PATIENCE_S)
 
 
-def namespaces(state: State) -> set[str]:
-    """Return the network namespaces of a run's processes."""
-    return {os.readlink(f"/proc/{process.pid}/ns/net") for process in state.processes}
+def namespaces(state: State) -> dict[str, int]:
+    """Return open descriptors of the network namespaces of a run's processes, by name.
+
+    As long as they are open, no later namespace gets one of the names, which are numbers.
+    """
+    files = {os.readlink(file): file for file in (f"/proc/{process.pid}/ns/net" for process in state.processes)}
+    return {name: os.open(file, os.O_RDONLY | os.O_CLOEXEC) for name, file in files.items()}
 
 
-def nothing_left(path: Path, state: State, spaces: set[str]) -> list[str]:
-    """Return the remains of a finished run: processes, folder, and namespaces, which contain all interfaces."""
+def nothing_left(path: Path, state: State, spaces: dict[str, int]) -> list[str]:
+    """Return the remains of a finished run: processes, folder, and namespaces, which contain all interfaces.
+
+    The descriptors of the namespaces are closed if nothing is left.
+    """
     left = [f"process {process.pid}" for process in state.processes if process.find() is not None]
     left += [str(path)] if path.exists() else []
     for pid in psutil.pids():
         with contextlib.suppress(OSError):
             if (space := os.readlink(f"/proc/{pid}/ns/net")) in spaces:
                 left.append(f"{space} of process {pid}")
+    for number in () if left else spaces.values():
+        os.close(number)
     return left
