@@ -429,6 +429,23 @@ class Table(ABC):
         return True
 
 
+class ReadOnlyTable(Table):
+    """Base of tables that clients only read."""
+
+    takes = frozenset()
+
+    def write_entry(self, kind: int, entry: Message, state: State) -> NoReturn:
+        """Refuse to write."""
+        self._refuse_write()
+
+    def clear(self, state: State) -> NoReturn:
+        """Refuse to write."""
+        self._refuse_write()
+
+    def _refuse_write(self) -> NoReturn:
+        unimplemented(f"{self.name}: the table can only be read")
+
+
 def no_limits() -> Message:
     return p4runtime_pb2.MeterConfig(cir=MOST, pir=MOST, cburst=MOST, pburst=MOST)
 

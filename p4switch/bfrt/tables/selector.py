@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from p4switch.bfrt.fields import Id, Json
 from p4switch.bfrt.keys import number, width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
-from p4switch.bfrt.tables.base import TABLE_KINDS, Table
+from p4switch.bfrt.tables.base import TABLE_KINDS, ReadOnlyTable, Table
 from p4switch.bfrt.tables.cells import AnyPipe
 from p4switch.bfrt.tables.entities import MOST_MEMBERS, P4Update, from_p4, in_turn, read_p4, to_p4, write_p4
-from p4switch.p4runtime.errors import invalid, not_found, precondition, unimplemented
+from p4switch.p4runtime.errors import invalid, not_found, precondition
 from p4switch.p4runtime.messages import p4runtime_pb2
 
 if TYPE_CHECKING:
@@ -155,23 +155,13 @@ class SelectorTable(Table):
 
 
 @TABLE_KINDS.register("SelectorGetMember")
-class GetMemberTable(AnyPipe):
+class GetMemberTable(ReadOnlyTable, AnyPipe):
     """The member of a group to which a hash leads."""
-
-    takes = frozenset()
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)
         self._profile = self._p4_id("selector", self.object_name.removesuffix("_get_member"))
         self._all = p4runtime_pb2.ActionProfileGroup(action_profile_id=self._profile)
-
-    def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Refuse entries, because the table can only be read."""
-        unimplemented(f"{self.name}: the table can only be read")
-
-    def clear(self, state: State) -> Undo:
-        """Refuse to clear, because the table can only be read."""
-        unimplemented(f"{self.name}: the table can only be read")
 
     def find(self, entry: Message, state: State) -> list[Message]:
         """Return the member for the group and the hash in the key."""

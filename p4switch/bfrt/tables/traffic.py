@@ -10,7 +10,7 @@ from p4switch.architectures.front_panel import PIPE_PORT_BITS, PortGroups
 from p4switch.bfrt.attributes import ALL_PIPES
 from p4switch.bfrt.keys import number, width_of
 from p4switch.bfrt.messages import Message, bfruntime_pb2
-from p4switch.bfrt.tables.base import TABLE_KINDS
+from p4switch.bfrt.tables.base import TABLE_KINDS, ReadOnlyTable
 from p4switch.bfrt.tables.data import encode
 from p4switch.bfrt.tables.fixed import MAX_PORT, FixedTable, PathTable
 from p4switch.p4runtime.errors import invalid, unimplemented
@@ -29,21 +29,11 @@ def _groups(state: State) -> PortGroups:
     return groups
 
 
-class _ReadOnly(FixedTable):
-    """Base of tables that clients only read."""
-
-    takes = frozenset()
-
-    def write_entry(self, kind: int, entry: Message, state: State) -> NoReturn:
-        """Refuse to write."""
-        unimplemented(f"{self.name}: the table can only be read")
+class _ReadOnly(ReadOnlyTable, FixedTable):
+    """Base of fixed tables that clients only read."""
 
     def _remove(self, index: int, state: State) -> NoReturn:
-        unimplemented(f"{self.name}: the table can only be read")
-
-    def clear(self, state: State) -> NoReturn:
-        """Refuse to write."""
-        unimplemented(f"{self.name}: the table can only be read")
+        self._refuse_write()
 
 
 class _Queues(FixedTable):
