@@ -17,7 +17,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar, get_args
 
@@ -43,7 +43,8 @@ from control_plane.programs.entries import (
     TableEntry,
     Ternary,
 )
-from p4switch.architectures.packet_path import PacketPath, packet_path
+from p4switch.architectures.packet_path import PacketPath, path_of
+from p4switch.compiler import Compiled
 from p4switch.errors import UserError
 from p4switch.p4runtime.bytestring import canonical
 from p4switch.p4runtime.client import Client
@@ -168,13 +169,16 @@ class Program:
         self,
         p4info: Message,
         device_config: bytes,
+        path: PacketPath | None = None,
         scripted: Callable[[BfRuntimeScript], list[Message]] | None = None,
     ) -> None:
         """Prepare the program.
 
-        `scripted` returns the updates of a script's entries; None if there are no scripts.
+        `path` is the packet path, whose state entries may set; None if no entry does. `scripted`
+        returns the updates of a script's entries; None if there are no scripts.
         """
         self.p4info = p4info
+        self._path = path
         self._scripted = scripted
         self.device_config = device_config
         self.accounts = accounts(p4info)
@@ -194,6 +198,11 @@ class Program:
             preamble, selects = table.preamble, table.implementation_id in selectors
             entry = _Table(preamble.name, preamble.id, fields, named, selects)
             self._tables[preamble.name] = self._tables[preamble.alias] = entry
+
+    @classmethod
+    def of(cls, compiled: Compiled, scripted: Callable[[BfRuntimeScript], list[Message]] | None = None) -> Program:
+        """Return a compiled program."""
+        return cls(compiled.p4info, json.dumps(compiled.json).encode(), path_of(compiled.program), scripted)
 
     @property
     def tables(self) -> frozenset[str]:
@@ -263,10 +272,6 @@ class Program:
             )
         return entries
 
-    @cached_property
-    def _path(self) -> PacketPath:
-        return packet_path(json.loads(self.device_config)["__meta__"].get("package"), ())
-
     def _update(
         self, entry: TableEntry | DefaultAction | MulticastGroup | CloneSession | MeterLimit | PathCell
     ) -> Message:
@@ -279,6 +284,8 @@ class Program:
             cell.config.cburst = cell.config.pburst = entry.burst
             return update
         if isinstance(entry, PathCell):
+            if self._path is None:
+                raise ControllerError(f"{entry.state}: entries of the packet path are for programs that p4cc compiles")
             update = p4runtime_pb2.Update(type=_MODIFY)
             try:
                 update.entity.extern_entry.CopyFrom(cell_entry(self._path, entry.state, entry.index, entry.members))

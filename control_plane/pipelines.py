@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import subprocess
 import tempfile
@@ -113,7 +112,7 @@ def pipeline(what: Build, trace: bool = False, compiler: str = "builtin") -> Pip
             "expected a program that includes include/switch.p4"
         )
     scripted = partial(_scripted, what)
-    known = controller.Program(program.p4info, json.dumps(program.json).encode(), scripted)
+    known = controller.Program.of(program, scripted)
     if not trace:
         return Pipeline(known, build(program.program), draws(program.program))
     traced = build_traced(program.program)

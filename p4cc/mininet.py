@@ -105,7 +105,7 @@ class P4Switch(Switch):  # type: ignore[misc]  # Mininet has no types
             super().__init__(name, **params)
             self.device_id = int(self.dpid, 16)
             self._program = compiled(program)
-            self._known = controller.Program(self._program.p4info, json.dumps(self._program.json).encode())
+            self._known = controller.Program.of(self._program)
         self._entries = entries
         self._traffic = traffic
         self._seed = seed

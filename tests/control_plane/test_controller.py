@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -30,6 +29,7 @@ from control_plane.programs.entries import (
     Ternary,
 )
 from p4switch import engine
+from p4switch.architectures.packet_path import PACKET_PATHS
 from p4switch.compiler import compile_program
 from p4switch.p4runtime import Device
 from p4switch.p4runtime.client import LocalClient
@@ -114,13 +114,15 @@ def test_limits_of_a_meter() -> None:
 
 def test_cells_of_the_packet_path() -> None:
     """The second state of the packet path of TNA holds the mirror sessions."""
-    known = Program(p4info_pb2.P4Info(), json.dumps({"__meta__": {"package": "tna.Switch"}}).encode())
+    known = Program(p4info_pb2.P4Info(), b"", PACKET_PATHS.find("tna.Switch"))
     (update,) = known.updates(PathCell("$mirror", 7, {"enabled": 1}))
     cell = update.entity.extern_entry
     assert update.type == p4runtime_pb2.Update.MODIFY
     assert (cell.extern_id, cell.entry.value[:5]) == (2, bytes([0, 0, 0, 7, 1]))
     with pytest.raises(ControllerError, match=r"the packet path has no state '\$mirrors'"):
         known.updates(PathCell("$mirrors", 7, {"enabled": 1}))
+    with pytest.raises(ControllerError, match=r"\$mirror: entries of the packet path are for programs that p4cc comp"):
+        Program(p4info_pb2.P4Info(), b"").updates(PathCell("$mirror", 7, {"enabled": 1}))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +149,7 @@ class Network:
         self.topology = topology
         self.switches = {s.name: engine.load().Switch(library, device_id=s.device_id) for s in topology.switches}
         self.clients: dict[str, LocalClient] = {}
-        program = Program(compiled.p4info, json.dumps(compiled.json).encode())
+        program = Program.of(compiled)
         for switch in topology.switches:
             device = Device(functools.partial(self._pipe, switch.name), switch.device_id)
             client = self.clients[switch.name] = LocalClient(device)
@@ -253,7 +255,7 @@ def test_a_switch_knows_what_is_behind_its_ports() -> None:
 def test_copies_to_ports_that_there_are_not(ecn: Any, entry: Entry, says: str) -> None:
     topology = topologies.build("single-switch", {"hosts": 3})
     client = LocalClient(Device(lambda _: engine.load().Switch(str(engine.build(ecn.program))), 1))
-    compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
+    compiled = Program.of(ecn)
     view = controller.switch_view(topology, topology.switches[0], Settings())
     with pytest.raises(ControllerError, match=f"^switch {view.name}: {says}$"):
         controller.program_switch(client, compiled, [entry], view)
@@ -266,7 +268,7 @@ def test_a_group_of_ports_needs_a_table_of_such(program: Program) -> None:
 
 def test_refusals_name_the_switch(ecn: Any, program: Program) -> None:
     client = LocalClient(Device(lambda _: engine.load().Switch(str(engine.build(ecn.program))), 42))
-    compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
+    compiled = Program.of(ecn)
     twice = TableEntry("ipv4_lpm", {"dst_addr": Lpm(0x0A000000, 8)}, Action("forward", {"port": 1}))
     with pytest.raises(ControllerError, match=r"switch 42: .*ALREADY_EXISTS") as caught:
         controller.program_switch(client, compiled, [twice, twice])
@@ -278,7 +280,7 @@ def test_the_same_over_grpc(ecn: Any) -> None:
 
     topology = topologies.build("fat-tree", {"k": 4})
     switch = topology.switches[0]
-    compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
+    compiled = Program.of(ecn)
     entries = programs.parameters("ecn", {}).entries(controller.switch_view(topology, switch, Settings()))
     library = str(engine.build(ecn.program))
     devices = [Device(lambda _: engine.load().Switch(library), switch.device_id) for _ in range(2)]
@@ -297,7 +299,7 @@ def test_the_same_over_grpc(ecn: Any) -> None:
 
 def test_a_large_network_is_programmed_through_aggregated_routes(ecn: Any) -> None:
     topology = topologies.build("fat-tree", {"k": 8})
-    compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
+    compiled = Program.of(ecn)
     parameters = programs.parameters("ecn", {})
     updates = [
         update
@@ -310,7 +312,7 @@ def test_a_large_network_is_programmed_through_aggregated_routes(ecn: Any) -> No
 
 
 def test_equal_entries_are_one_message_whichever_switch_they_are_for(ecn: Any) -> None:
-    compiled = Program(ecn.p4info, json.dumps(ecn.json).encode())
+    compiled = Program.of(ecn)
 
     def route(port: int) -> TableEntry:
         return TableEntry("ipv4_lpm", {"dst_addr": Lpm(0x0A000000, 8)}, Action("forward", {"port": port}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import time
@@ -63,7 +62,7 @@ def test_routes_and_ecmp(client: GrpcClient, namespace: Namespace) -> None:
         routes=[Route(IPv4Network("10.0.0.2/32"), (2,)), Route(IPv4Network("10.1.0.0/16"), (2, 3))],
     )
     entries = programs.parameters("ecn", {}).entries(view)
-    program = Program(compiled.p4info, json.dumps(compiled.json).encode())
+    program = Program.of(compiled)
     controller.program_switch(client, program, entries)
     time.sleep(0.2)  # BMv2 swaps the pipeline when its next packet comes
     h1, h2, h3 = (namespace.raw_socket(f"h{i}") for i in (1, 2, 3))

@@ -59,7 +59,7 @@ def queues(client: GrpcClient, program: Compiled) -> list[Any]:
 
 
 def test_each_pipe_is_a_device_with_entries_of_its_own(process: SwitchProcess, step: Compiled) -> None:
-    program = Program(step.p4info, step.json_bytes)
+    program = Program.of(step)
     with client(process, 5) as first, client(process, 6) as second:
         for number, each in enumerate((first, second)):
             entry = TableEntry("queues", {"dscp": Exact(8 + number)}, Action("set_queue", {"queue": 1}))
