@@ -8,10 +8,10 @@ import traceback
 
 from p4switch.errors import UserError
 
-_MOST_CHARACTERS = 3000  # characters of an error that are passed on, so that they fit into a pipe
-# Reasons of the loader (glibc) for a library that it has no memory for.
+_MOST_CHARACTERS = 3000  # largest length, in characters, of an error that is passed on: it has to fit into a pipe
+# Messages of glibc's loader if there is too little memory for a library.
 _UNMAPPED = ("failed to map segment", "cannot map", "cannot allocate memory")
-_MOST_OF_WHOLE = 30_000  # characters of an error with its traceback, for `--debug`
+_MOST_OF_WHOLE = 30_000  # largest length, in characters, of an error with its traceback, for `--debug`
 
 
 class CheckError(Exception):
@@ -19,7 +19,7 @@ class CheckError(Exception):
 
 
 class DeadWorkerError(CheckError):
-    """Death of a process or a cluster's worker during a run; runs that are done are kept."""
+    """Error for a process or a cluster's worker that died during a run; completed runs are kept."""
 
 
 class CodeError(CheckError):
@@ -41,9 +41,10 @@ class CodeError(CheckError):
 def out_of_memory(error: BaseException) -> UserError | None:
     """Return the message for an error that means that memory ran out; None for other errors.
 
-    NumPy, Arrow and the compiled code raise MemoryError, fork and mmap raise OSError, a thread
-    without a stack raises RuntimeError, a library that cannot be mapped raises ImportError or an
-    OSError without errno, and protobuf raises EncodeError although the message is complete.
+    Libraries report it in several ways. NumPy, Arrow and the compiled code raise MemoryError, fork
+    and mmap raise OSError, and a thread without memory for its stack raises RuntimeError. A library
+    that cannot be mapped raises ImportError or an OSError without errno. Protobuf raises
+    EncodeError.
     """
     from google.protobuf.message import EncodeError  # errors are rare, so the import may be late
 
@@ -61,8 +62,8 @@ def out_of_memory(error: BaseException) -> UserError | None:
 def passed_on(error: BaseException, who: str = "") -> Exception:
     """Return the error to raise for another process's error.
 
-    User errors stay as they are, and others get their traceback. The message names the process,
-    `who`.
+    User errors are unchanged, and other errors include their traceback. The message names the
+    process, `who`.
     """
     if isinstance(error, CodeError):
         return CodeError(f"{who}: {error}" if who else str(error), error.whole[-_MOST_OF_WHOLE:])

@@ -1,12 +1,13 @@
-"""Signals that end a command; all act like Ctrl-C, as a KeyboardInterrupt in the main thread.
+"""Signals that end a command: all act like Ctrl-C, as a KeyboardInterrupt in the main thread.
 
 Libraries sometimes lose this exception. A C library that is interrupted during its import raises
 ImportError, and callers that can work without the library catch it. Other libraries put its text
-into an exception of their own. Exceptions in finalizers are discarded. So the signal is raised
-again until it is acknowledged, and the end of a command checks whether there was one. Cleaning up
-after an interrupt is not disturbed by further ones: a session that ends sends two signals, and
-people press Ctrl-C twice. Python's message on exceptions in finalizers ("Exception ignored in ...")
-is not printed for it, because it is not ignored.
+into an exception of their own. Exceptions in finalizers are discarded. Therefore the exception is
+raised again until it is acknowledged, and a command checks at its end whether a signal has arrived.
+
+While a command cleans up, further signals have no effect: a session that ends sends two signals,
+and people press Ctrl-C twice. Python's message for an exception in a finalizer ("Exception ignored
+in ...") is suppressed for a KeyboardInterrupt, because the signal is not ignored.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _came = False
 
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
-    """Let signals interrupt the block, except those that are ignored already, as SIGHUP under nohup.
+    """Let signals interrupt the block, except those that are already ignored, as SIGHUP is under nohup.
 
-    After the block signals are ignored, so that the program ends with its own exit status.
-    Otherwise Python's shutdown would restore the default handlers, and a signal would kill the
-    program there.
+    After the block these signals are ignored, so that the program ends with its own exit status.
+    Otherwise Python's shutdown would restore the default handlers, and a signal could kill the
+    program.
     """
     global _came
     _came = False
@@ -57,13 +58,16 @@ def heard() -> None:
 
 
 def once() -> None:
-    """Let each interrupt be raised only once from now on, for libraries that handle it and at the end."""
+    """Raise each interrupt only once from now on.
+
+    This is for libraries that handle interrupts themselves, and for the end of a command.
+    """
     heard()
     signal.signal(AGAIN, signal.SIG_IGN)
 
 
 def came() -> bool:
-    """Return whether there has been an interrupt, which other exceptions may result from."""
+    """Return whether an interrupt has arrived; other exceptions may be its consequence."""
     return _came
 
 

@@ -10,22 +10,22 @@ from typing import TypeVar
 
 @dataclass(frozen=True)
 class Sender:
-    """Number at the sender of a flow, read when all of the flow is acknowledged or the run ends."""
+    """Value read at a flow's sender, when the flow is acknowledged or the run ends."""
 
     attribute: str  # attribute of the queue pair, such as `stats.timeouts`
 
 
 @dataclass(frozen=True)
 class Receiver:
-    """Count of the queue pair at the receivers of a flow, read at the end of the run."""
+    """Count of a queue pair, read at a flow's receivers at the end of the run."""
 
     count: str  # an attribute of `host_agents.messages.QpStats`
-    over: str | None = None  # another count, by which it is divided
-    when_delivered: bool = False  # read at the delivery of the flow instead, if it is delivered
+    over: str | None = None  # another count of the queue pair, which divides this one
+    when_delivered: bool = False  # a delivered flow's count is read at its delivery instead
 
     @property
     def counts(self) -> tuple[str, ...]:
-        """The counts that receivers have to report."""
+        """Names of the counts that receivers have to report."""
         return (self.count,) if self.over is None else (self.count, self.over)
 
 
@@ -38,11 +38,11 @@ class Session:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Number of a queue pair that is sending, read at the end of each interval."""
+    """Value of a queue pair that is sending, read at the end of each interval."""
 
     attribute: str  # attribute of `host_agents.qp.QueuePair`, such as `stats.timeouts`
     method: bool = False  # the attribute is a method, which is called
-    grows: bool = False  # the increase in the interval is recorded instead of the number
+    grows: bool = False  # the table has the value's increase in the interval
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class PortCounter:
     """Count at each port of switches and hosts, from `Fabric.link_counters`."""
 
     name: str
-    grows: bool = True  # the increase in the interval is recorded instead of the number
+    grows: bool = True  # the table has the count's increase in the interval
 
 
 @dataclass(frozen=True)
@@ -62,24 +62,24 @@ class NicCounter:
 
 @dataclass(frozen=True)
 class ManagerCounter:
-    """Number of a switch's traffic manager, from `Fabric.port_stats` and `queue_stats`."""
+    """Value of a switch's traffic manager, from `Fabric.port_stats` and `queue_stats`."""
 
-    in_mininet: bool = True  # switch processes report it, too
+    in_mininet: bool = True  # switch processes in Mininet report it, too
 
 
 @dataclass(frozen=True)
 class HostRecord:
-    """Part of what hosts record for an operation of a collective."""
+    """Value that hosts record for an operation of a collective."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Part of the place where a value was read, or a property of that place."""
+    """Name or property of the place where a value was read."""
 
 
 @dataclass(frozen=True)
 class Computed:
-    """Value computed when the table is made: from other columns, the topology or counters."""
+    """Value computed from other columns, the topology or counters when the table is written."""
 
 
 Source = (
@@ -97,7 +97,7 @@ class Joining(Enum):
     SUM = "sum"
     MAX = "max"
     MEAN_OVER_BYTES = "mean over the parts' bytes"
-    COMPUTED = "computed"  # computed anew from the aggregated columns
+    COMPUTED = "computed"  # computed from the aggregated columns
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Total:
-    """Figure of `summary.json`: the sum of a count over all queue pairs. `p4cc.results` has it, too."""
+    """Sum of a count over all queue pairs, in `summary.json` and `p4cc.results`."""
 
     name: str
     meaning: str
-    swept: bool = True  # the tables of sweeps have it
+    swept: bool = True  # whether the tables of sweeps have it
     row: Row | None = None
 
 
@@ -131,7 +131,7 @@ class Column:
     source: Source = COMPUTED
     type: str | None = "int64"
     parts: Joining = Joining.COMPUTED
-    asked: bool = False  # only tables of scenarios that ask for the column have it
+    asked: bool = False  # whether only those tables have it whose scenario asks for it
     total: Total | None = None
     replayed: str = ""  # label of a flow's value on the page of a replay; "": the page does not show it
 

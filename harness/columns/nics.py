@@ -44,7 +44,7 @@ NICS = Table(
 
 
 def counts(stats: Iterable[object]) -> Counter[str]:
-    """Return the counts of some NICs together, from the `host_agents.messages.NicStats` of each."""
+    """Return the sums of the counts of several NICs, given the `NicStats` of each."""
     sources = [(column.name, source.attribute) for column, source in filled_by(NicCounter, NICS.columns)]
     by_column = Counter(dict.fromkeys((name for name, _ in sources), 0))
     for each in stats:

@@ -31,8 +31,8 @@ class FlowColumns:
 class Sent:
     """State of a message at its sender.
 
-    `completed_ns` is -1 if it is incomplete; then the progress is recorded. `columns` has the
-    values of its columns.
+    `completed_ns` is -1 for an incomplete message; then `size_bytes` is the progress. `columns` has
+    the values of the flow's columns.
     """
 
     size_bytes: int
@@ -94,8 +94,8 @@ def unknown(columns: Sequence[Column]) -> dict[str, float]:
 class FlowRecord:
     """Record of one flow.
 
-    Times are ns, -1: never. Columns are those of its queue pairs when the flow was done, or at the
-    end of the run.
+    Times are in ns; -1 means never. The columns have the values of the flow's queue pairs when the
+    flow was done, or at the end of the run.
     """
 
     flow: Flow
@@ -104,7 +104,7 @@ class FlowRecord:
     delivered_ns: int = -1  # time at which every receiver has the last byte
     completed_ns: int = -1  # time at which every sender has the last acknowledgement
     columns: dict[str, float] = field(default_factory=dict)  # columns that senders and receivers fill, by name
-    # On a receiver's link, including framing and retransmissions; mean over receivers.
+    # Bytes on a receiver's link, including framing and retransmissions; the mean over receivers.
     delivered_wire_bytes: int = 0
     place: int = -1  # number of the flow among those of its connection, in the order of their starts
 
@@ -127,7 +127,7 @@ class FlowRecord:
                 self.columns[column.name] = received(source, column, counts)
 
     def note_end(self, counts: Sequence[Counts], delivered_wire_bytes: int, columns: FlowColumns) -> None:
-        """Record at the end of the run what the receivers have counted on the queue pair."""
+        """Record the receivers' counts of the queue pair at the end of the run."""
         self.delivered_wire_bytes = delivered_wire_bytes
         for column, source in columns.at_the_end:
             self.columns[column.name] = received(source, column, counts)

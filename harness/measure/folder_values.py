@@ -117,7 +117,7 @@ class Performance(_Kept):
 
 
 class Machine(_Kept):
-    """Machine on which a run was made."""
+    """Machine that executed a run."""
 
     system: Text = ""
     processor: Text = ""
@@ -295,7 +295,7 @@ def read_table(path: Path, categories: Sequence[str], rows: int | None = None) -
             with pq.ParquetFile(content) as file:
                 _expect_size(path, file, rows)
                 texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
-            # All text is read as categories. Its size is then known, however often a text is
+            # All text is read as categories, because their size is known however often a text is
             # repeated.
             with pq.ParquetFile(content, read_dictionary=texts) as file:
                 table = file.read().replace_schema_metadata(None)
@@ -343,9 +343,10 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _expect_texts(path: Path, table: pa.Table, spelt_out: Sequence[str]) -> None:
-    """Raise UserError for hidden characters in a table's texts.
+    """Raise UserError for hidden characters in a table's texts, and for texts that take too much memory.
 
-    Also raise it for columns that take too much memory when they are `spelt_out`.
+    Only the columns in `spelt_out`, which will be converted from categories to text, count as
+    memory.
     """
     size_bytes = 0
     for name in table.column_names:

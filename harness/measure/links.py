@@ -1,8 +1,7 @@
 """Samples of each direction of each link: time busy, bytes sent, queue, marks and losses.
 
-Counters are read at multiples of an interval that doubles whenever there are too many samples. So a
-run of any length has a few hundred samples. Counters are cumulative, so a longer interval loses
-none of the events.
+Counters are read at multiples of an interval, which doubles whenever there are too many samples. So
+a run of any length has a few hundred samples. No event is lost, because counters are cumulative.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from harness.measure.recording import Integers, places
 from topologies import Topology
 
 MOST_SAMPLES = 512
-_MOST_CELLS = 500_000  # largest number of samples of all ports together; a large network has fewer times
+_MOST_CELLS = 500_000  # largest number of samples of all ports together, so large networks are sampled at fewer times
 _FEWEST_SAMPLES = 32
 
 
@@ -75,7 +74,7 @@ class LinkSamples:
 
 
 def ports_of(topology: Topology) -> pd.DataFrame:
-    """Return every direction of every link as the port that sends; a host's port has number 0."""
+    """Return a row for each direction of each link, with the port that sends; a host's port has number 0."""
     rows = [
         (node, 0 if node in topology.host_by_name else port, there.node, there.rate_bps)
         for node, ports in topology.ports.items()
@@ -90,13 +89,16 @@ class LinkCounters:
     def __init__(self, places: pd.DataFrame, nodes: Mapping[str, int], first: Mapping[str, Integers]) -> None:
         """Prepare the order of the ports.
 
-        `first` has counters at any time. A network has the same ports, in the same order, from
-        start to end.
+        `first` has the counters at any one time; only the order of the ports is taken from it,
+        which does not change during a run.
         """
         row_of = {key: row for row, key in enumerate(zip(first["node"].tolist(), first["port"].tolist(), strict=True))}
         keys = zip((nodes[str(node)] for node in places["node"]), places["port"].tolist(), strict=True)
         self._rows = np.array([row_of[key] for key in keys], np.int64)
 
     def in_order(self, counters: Mapping[str, Integers]) -> dict[str, Integers]:
-        """Return the recorded counters, by name; a process without a part of the network has none."""
+        """Return the recorded counters, by name.
+
+        The result is empty in a process that has no part of the network.
+        """
         return {source.name: counters[source.name][self._rows] for _, source in counted() if source.name in counters}

@@ -34,12 +34,12 @@ def empty_network_fct_ns(
     framing_bytes: int,
     growth_bytes: int,
 ) -> float:
-    """Return when a message's last byte arrives over empty links: packets back to back, stored and forwarded.
+    """Return the time, in ns, at which a message's last byte arrives if the links are otherwise empty.
 
-    A link charges a packet's own bytes plus `framing_bytes`, and each switch adds `growth_bytes` to
-    the packet. For n equal packets over links with serialization times s, the last leaves link l
-    after sum(s[:l]) + (n - 1) max(s[:l]); the message's own last packet is shorter and follows
-    those before it.
+    Packets are sent back to back, and switches store and forward them. A link charges a packet's
+    own bytes plus `framing_bytes`, and each switch adds `growth_bytes` to the packet. If n equal
+    packets cross links with serialization times s, the last packet leaves link l after sum(s[:l]) +
+    (n - 1) max(s[:l]). The message's own last packet is shorter, and follows them.
     """
     count = max(1, -(-size_bytes // mtu_bytes))
     rest = size_bytes - (count - 1) * mtu_bytes
@@ -67,10 +67,11 @@ def jain_index(rates: NDArray[np.float64]) -> float:
 def fair_from(
     jain: pd.DataFrame, last_start_ns: int, interval_ns: int, index: float = 0.9, samples: int = 3
 ) -> tuple[int, int] | None:
-    """Return the first of `samples` consecutive intervals above `index`, after all flows had started.
+    """Return when the rates became fair: the first of `samples` consecutive intervals above `index`.
 
-    The result is the end of that interval and the number of queue pairs that were active in it;
-    None if there is none. If the index is near 0.9, no flow is far from its share.
+    Only intervals after the start of all flows count. The result is the end of that interval, in
+    ns, and the number of queue pairs that were active in it. It is None if there is no such
+    interval. With an index near 0.9 no flow is far from its share.
     """
     later = jain[jain["time_ns"] - interval_ns >= last_start_ns]
     above = (later["jain"] > index).rolling(samples).min().shift(1 - samples) == 1
@@ -104,7 +105,7 @@ class EmptyNetwork:
         return slowest_ns
 
     def base_rtt_ns(self, flow: Flow) -> int:
-        """Return the round-trip time of a full packet and its ACK; the largest of several receivers."""
+        """Return the round-trip time of a full packet and its ACK; with several receivers, the largest."""
         run = self._run
         latency_ns, charged = run.scenario.switch.latency_ns, run.scenario.link_bytes
         info = run.protocol_of(flow).info
@@ -118,7 +119,7 @@ class EmptyNetwork:
         return max(rtts_ns)
 
     def links(self, flow: Flow) -> float:
-        """Return the number of links of a shortest path, including hosts' links; the mean over receivers."""
+        """Return the number of links on a shortest path, including hosts' links; the mean over receivers."""
         return float(np.mean([len(self._path(flow.source, destination)) for destination in flow.destinations]))
 
     def _path(self, source: int, destination: int) -> list[Neighbour]:
@@ -130,11 +131,12 @@ class EmptyNetwork:
 
 
 def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
-    """Return a row for each part of a flow that one queue pair carried: the whole flow, except under an attack.
+    """Return a row for each flow or, under an attack, for each piece of a flow.
 
-    `destination` is a host, or the address of a multicast group; `flow` is its number. Times are
-    ns; -1: not yet; fct is from the start to the last byte at the last receiver. Under an attack
-    `piece` is the number of a flow's piece, and `role` tells attackers from victims.
+    A flow or piece is sent on one queue pair. Column `flow` is the flow's number. `destination` is
+    a host, or the address of a multicast group. Times are in ns; -1 means that it has not happened.
+    `fct_ns` is the time from the start to the last byte at the last receiver. Under an attack
+    `piece` is the piece's number within its flow, and `role` distinguishes attackers and victims.
     """
     hosts = run.topology.hosts
     empty = EmptyNetwork(run)
@@ -150,7 +152,7 @@ def messages_table(run: Run, recording: Recording) -> pd.DataFrame:
     for column in run.flow_columns:
         name = column.name
         if isinstance(column.source, Computed) and name not in computed:
-            continue  # this is a property of the whole table
+            continue  # flows_table and _with_slowdown compute it
         if isinstance(column.source, Session):
             values = list(map(attrgetter(column.source.attribute), records))
         else:
@@ -170,11 +172,11 @@ def _destination(run: Run, flow: Flow) -> str:
 
 
 def flows_table(run: Run, recording: Recording, messages: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each flow, with the columns of `messages` taken over its pieces.
+    """Return a row for each flow, with the columns of `messages` aggregated over its pieces.
 
     A flow lasts from the first start of its pieces to their last delivery. `qp` is that of the
-    first piece, and `pieces` is their number. Counts are sums over the pieces, and the largest
-    latency is that of any piece. Links and values of reaction points are means over bytes.
+    first piece, and `pieces` is their number. Counts are sums over the pieces, and latencies are
+    maxima. Links and values of reaction points are means over bytes.
     """
     if run.attack is None:
         return messages

@@ -8,8 +8,8 @@ leftovers of killed commands:
     $P4CC_CACHE/unfinished/<id>      the hidden folder's path; locked by the process that fills it, as long as it lives
     .<name>.unfinished/.p4cc         <id>, in the hidden folder
 
-Each file is flushed to the disk before the object that it describes, so that this holds after a
-power failure, too.
+Each file is flushed to the disk before the object that it describes, so that the two files are also
+reliable after a power failure.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from p4switch.memory import free_reserve
 from p4switch.processes import SignalsWait
 from p4switch.regular_file import open_regular
 
-# Errors of a disk, such as one that is full.
+# Errors of a disk, for example a full one.
 _OF_THE_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
-_BEING_WRITTEN = ".new"  # a note before it is locked
+_BEING_WRITTEN = ".new"  # suffix of a note that is not locked yet
 _ID = re.compile(r"[a-z0-9_]{8}")  # a name in the form that tempfile makes
 _HIDDEN = re.compile(r"\..+\.unfinished", re.DOTALL)
 _MARK = ".p4cc"
@@ -52,11 +52,12 @@ class _TakenError(UserError):
 def new_folder(target: Path, *, instead: bool = False, without: Collection[str] = ()) -> Iterator[Path]:
     """Yield a folder to fill, which becomes `target` if the block succeeds and is removed otherwise.
 
-    Raises UserError if the folder exists, is being written by another command, or cannot be written.
+    With `instead` the folder `target` exists, and the new one replaces it at the end of the block.
+    Contents of the old folder that the new one lacks are moved to it, except for the names in
+    `without`.
 
-    With `instead` there is a folder of this name already, which is not changed until then. The new
-    folder then keeps those contents of the old one that it does not have itself, except for the
-    names in `without`.
+    Raises UserError if the folder exists without `instead`, if another command is writing it, or if
+    it cannot be written.
     """
     if instead:
         target = target.resolve()  # renames the folder itself, not a link to it
@@ -135,7 +136,7 @@ def removal(message: str) -> list[bytes]:
 def _take_place(scratch: Path, target: Path, aside: Path) -> None:
     """Rename `scratch` to `target`, and the old `target` to `aside`.
 
-    Raises UserError, and leaves both where they were.
+    Raises UserError if that fails; then both folders have their old names.
     """
     try:
         os.rename(target, aside)
@@ -149,7 +150,7 @@ def _take_place(scratch: Path, target: Path, aside: Path) -> None:
 
 
 def _keep_others(aside: Path, target: Path, without: Collection[str]) -> None:
-    """Move the contents of the old folder that `target` lacks into it, and remove the rest."""
+    """Move contents of the old folder to `target` if it lacks them, and remove the rest."""
     for path in aside.iterdir():
         if path.name not in without and not os.path.lexists(target / path.name):
             os.rename(path, target / path.name)

@@ -1,7 +1,7 @@
 """Provenance of results, in `provenance.json` of each run's folder.
 
-It says which version made them from which inputs, where and when. It is kept apart from the tables
-and from `summary.json`, which are the same for the same scenario and seed.
+It has the version of p4cc, the inputs, and the place and time of the run. The tables and
+`summary.json` do not contain it, because they are identical for equal scenarios and seeds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GIT_TIMEOUT_S = 20
 
 
 def of_run(inputs: Mapping[str, Any], how: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Return the provenance of one run: its inputs (`harness.plan.inputs`), and where and when it was made."""
+    """Return the provenance of one run: its inputs (`harness.plan.inputs`), and the run's place and time."""
     return {
         "version": importlib.metadata.version("p4cc"),
         "commit": commit(ROOT),

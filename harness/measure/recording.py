@@ -70,7 +70,7 @@ class Series:
 
 
 def places(table: Table, rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
-    """Return the places of a table's values, a row each, as the table declares them."""
+    """Return a row for each place of a table's values, with the columns that the table declares."""
     types = {column.name: column.type for column in table.places}
     frame = pd.DataFrame(rows, columns=list(types))
     return frame.astype({name: kind for name, kind in types.items() if kind is not None})
@@ -79,7 +79,7 @@ def places(table: Table, rows: Sequence[tuple[Any, ...]]) -> pd.DataFrame:
 class World(Protocol):
     """World in which a run takes place.
 
-    It is built for one run and makes it once.
+    It is built for one run, and executes it once.
     """
 
     def run(self, progress: Progress | None = None) -> Recording:
@@ -123,7 +123,7 @@ class Recording:
     workload: dict[str, Any]  # measurements of the workload
     # Number of failed asserts of the program, and the first one, by switch.
     failed_asserts: dict[str, tuple[int, str]]
-    # Remaining state of flows that have all ended, by "register of switch". None: it was not
+    # State of ended flows that remains in registers, by "register of switch"; None if it was not
     # checked.
     residue: dict[str, int] | None
     cpu_s: float

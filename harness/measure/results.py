@@ -11,8 +11,8 @@ summary.json       figures and checks; performance.json: the run's cost on this 
 provenance.json    version, inputs, machine and time of the run; harness/measure/provenance.py
 network.toml       the network, if the scenario reads it from a file: links in the form of topology "edges"
 
-A folder with several runs has runs.json beside theirs: the names of their folders, in the order in which the runs were
-planned.
+A folder of several runs has a folder for each run, and runs.json with these folders' names in the order in which the
+runs were planned.
 """
 
 from __future__ import annotations

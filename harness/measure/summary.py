@@ -110,7 +110,7 @@ def _drops(ledger: Mapping[str, int]) -> dict[str, int]:
 
 
 def _variant(run: Run, recording: Recording) -> str:
-    """Return the name of the variant with everything unusual about the run's execution."""
+    """Return the name of the variant, extended by unusual options of the run's execution."""
     usual = {"world": "virtual", "switch": "builtin", "compiler": "builtin"}
     unusual = [str(getattr(recording, key)) for key in usual if getattr(recording, key) != usual[key]]
     return ", ".join([run.variant, *unusual])
@@ -220,11 +220,11 @@ def performance(recording: Recording) -> dict[str, Any]:
 
 
 def bottleneck(run: Run, recording: Recording, flows: pd.DataFrame) -> dict[str, Any] | None:
-    """Return the busiest link to a host: name, utilisation, and its queue.
+    """Return the busiest link to a host: its name, utilisation and queue.
 
     Utilisation is the transmission time of the flows' packets, without ACKs of other flows, divided
-    by the time from the first byte on the link to the last, without times in which there was no
-    flow.
+    by the time in use. The time in use lasts from the first byte on the link to the last, without
+    times at which there was no flow.
     """
     wire_bytes = {r.qp: r.delivered_wire_bytes for r in recording.flows}
     busiest: dict[str, Any] | None = None
@@ -360,8 +360,8 @@ def _union_ns(spans: Iterable[tuple[int, int]]) -> int:
 def _samples(run: Run, recording: Recording, switch: str, port: int, flows: pd.DataFrame) -> Integers:
     """Return the depths of one port from the first start to the last delivery of `flows`.
 
-    Empty without samples. There are no samples while the network was empty, because the port was
-    empty then.
+    The result is empty if the port was not sampled. Samples that were left out because the network
+    was empty count as 0.
     """
     queues = recording.series["queues"]
     depths: Integers = queues.at(switch=switch, port=port)
@@ -568,7 +568,7 @@ def _balance(ledger: Mapping[str, int]) -> str:
 
 
 def _pfc(ledger: Mapping[str, int]) -> str:
-    """Return the error in the count of PFC frames, which are never dropped; "" if there is none."""
+    """Return the error in the count of PFC frames, none of which may be dropped; "" if there is none."""
     balance = ledger["pfc_balance"]
     if balance < 0:
         return f"{-balance} more PFC frames arrived than were sent"

@@ -55,8 +55,8 @@ def hops(
 ) -> Iterator[Hop]:
     """Add the packet's id and the pipeline's events to each record.
 
-    `decoder` makes the decoder for a pipe of a switch; both are given by their numbers. Packets after
-    the first `most_packets` are left out.
+    `decoder` returns the decoder for a pipe, given the numbers of its switch and of the pipe.
+    Packets after the first `most_packets` are left out.
     """
     decoders: dict[tuple[int, int], Decoder] = {}
     ids: dict[int, int] = {}
@@ -104,7 +104,10 @@ def as_json(hops: Iterable[Hop], names: Sequence[str]) -> Iterator[str]:
 
 
 def check_trace(traffic: Traffic, trace: int, several: bool) -> None:
-    """Raise UserError unless flow number `trace` can be traced, with one worker or `several`."""
+    """Raise UserError unless flow number `trace` can be traced.
+
+    `several` means that several workers share the run.
+    """
     if not traffic.independent:
         if several:
             raise UserError("--trace: flows start when others are done; expected --workers 1 with it")

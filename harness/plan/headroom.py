@@ -9,10 +9,9 @@ from topologies.model import Neighbour
 def headroom_bytes(run: Run, switch: str, there: Neighbour) -> int:
     """Return the bytes that a switch keeps free for each lossless priority of a port.
 
-    It holds the frames that the port may still receive after it has sent a pause.
-
-    A frame counts once for each copy that the switch may make. It counts with its bytes in the buffer, not with
-    those that a link charges. It counts from when it is enqueued, one switch latency after it arrives.
+    The headroom holds the frames that the port may still receive after it has sent a pause. A frame
+    counts once for each copy that the switch may make, with its bytes in the buffer instead of
+    those that a link charges. It counts from its enqueueing, one switch latency after its arrival.
     """
     settings = run.scenario.switch
     pfc = settings.pfc

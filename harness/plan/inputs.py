@@ -1,7 +1,7 @@
 """Inputs that decide a run's results: p4cc's sources, the scenario, the user's own files.
 
-Runs of equal inputs have equal results, as far as their world is deterministic. `p4cc run --reuse`
-relies on that.
+Runs with equal inputs have equal results if their world is deterministic. `p4cc run --reuse` relies
+on that.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def inputs(run: Run) -> dict[str, Any]:
 
 
 def _named(run: Run) -> Iterator[Path]:
-    """Yield the files that the scenario's values name: workloads, distributions, entries."""
+    """Yield the files that values of the scenario name: workloads, distributions, entries."""
     pipes = run.pipes.values()
     for text in _strings(resolved(run).model_dump()):
         if _RANK in text:

@@ -1,7 +1,7 @@
 """Needs of a protocol and its P4 program, which are defaults for keys that the scenario does not set.
 
 The plan's checks (`harness.plan.checks`) refuse a scenario that contradicts a need. They see the
-scenario with these defaults, so they refuse only values that were written.
+scenario with these defaults, so they refuse only values that the user has written.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PortableRun:
-    """Scenario's tables for a single run, which can be pickled."""
+    """Scenario of a single run as tables, which can be pickled."""
 
     name: str  # name of the scenario
     tables: Mapping[str, Any]

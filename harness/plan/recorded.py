@@ -82,9 +82,9 @@ def _expect_count(column: str) -> None:
 
 
 def _wanted(run: Run) -> list[Probe]:
-    """Return the scenario's probes, and for programs from outside a probe of the programs' state at the end.
+    """Return the scenario's probes, and for programs from outside a probe of all state at the end.
 
-    The latter is not added if the scenario has one.
+    The additional probe is omitted if the scenario has one of its kind.
     """
     wanted = probes.parse(run.scenario.record.probes)
     from_outside = any(each.program.outside for each in run.switch_programs)

@@ -22,7 +22,10 @@ _TABLES: dict[str, Registry[Any]] = {"topology": TOPOLOGIES, "workload": WORKLOA
 
 
 def _absolute(file: str, folder: Path) -> str:
-    """Return the path of a network's file; an impossible path is left for the error when it is read."""
+    """Return the absolute path of a network's file.
+
+    A path with a NUL byte is returned unchanged; the reader of the file reports it.
+    """
     return file if "\0" in file else str(folder.resolve() / Path(file).expanduser())
 
 

@@ -254,7 +254,7 @@ def _framed(scenario: Scenario, topology: Topology) -> Topology:
     """Return the network with the framing bytes that its links charge.
 
     A link's own value has precedence over the scenario's. Raises UserError if the scenario's frames
-    are flits, which are charged for their payload only.
+    are flits and a link has its own value.
     """
     framed_topology = framed(topology, scenario.framing_bytes)
     if framed_topology is not topology and scenario.framing == "flits":
@@ -279,8 +279,8 @@ def _switch_program(
 def _numbered(run: Run) -> Topology:
     """Return the run's network with the port numbers of the chips that its switches are compiled for.
 
-    Raises UserError for several pipes of a switch that is not a chip, and for programs of its pipes
-    that are for different architectures.
+    Raises UserError for a switch with several pipes that is not a chip, and for a switch whose
+    pipes have programs for different architectures.
     """
     ports: dict[str, tuple[int, ...]] = {}
     architectures = {each.place: _architecture(run, each) for each in run.switch_programs}
@@ -313,15 +313,16 @@ def _device_ports(panel: FrontPanel, without: tuple[int, ...]) -> tuple[int, ...
 
 
 def _architecture(run: Run, of: SwitchProgram) -> Architecture | None:
-    """Return the architecture of some switches' program; None for a program of p4cc's own that is for BMv2."""
+    """Return the architecture of a switch program; None for p4cc's own programs for BMv2."""
     if of.architecture is None and not of.program.outside:
         return None
     return pipelines.architecture(run.build(of), of.key_of("architecture"))
 
 
 def _program_of(scenario: Scenario, place: Place, protocols: Sequence[Protocol]) -> Program:
-    """Return the program of some switches: the one given, or one that can replace the programs of all protocols.
+    """Return the program at a place of the scenario.
 
+    If the scenario gives none, it is a program that can replace the programs of all protocols.
     Raises UserError for a program that does not fit the protocols.
     """
     if place is None:
@@ -353,7 +354,7 @@ def _fitting(given: str | None, protocols: Sequence[Protocol]) -> Program:
 
 
 def _program_parameters(scenario: Scenario, place: Place, program: Program) -> ProgramParameters:
-    """Return the parameters of some switches' program, including those of programs that it contains."""
+    """Return the parameters of the program at a place, including those of programs that it contains."""
     values: dict[str, Any] = {}
     for name in program.parameters.contains:
         if issubclass(program.parameters, programs.program(name).parameters):

@@ -36,7 +36,7 @@ from topologies.nic_switches import link_ends, nodes_of
 from topologies.routing import BaseRtts
 
 DEFAULT_LIMIT_NS = 1_000_000_000  # limit of a run whose scenario sets none; longer than any run should take
-_COLLECTIVE_BYTES = 138  # mean packet of collectives: half have lanes (202 bytes), half have not (74)
+_COLLECTIVE_BYTES = 138  # mean size of collectives' packets: half of them have lanes (202 bytes), half have none (74)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class LinkChange:
 class RouteChange:
     """Change of routes at `time_ns`.
 
-    Routes avoid the links with the numbers `now`, instead of those in `before`.
+    From then on routes avoid the links with the numbers `now`, and no longer those in `before`.
     """
 
     time_ns: int
@@ -72,8 +72,8 @@ class RouteChange:
 class Run:
     """Resolved run with everything that a world needs.
 
-    `scenario` has one protocol, one load balancer and one seed. It has the name of its variant, and
-    the variant's keys are set.
+    `scenario` has one protocol, one load balancer and one seed. Keys that a variant sets have the
+    variant's values, and `scenario` has the variant's name.
     """
 
     name: str  # name of the scenario
@@ -83,7 +83,7 @@ class Run:
     protocol: Protocol
     load_balancing: LoadBalancing
     switch_programs: tuple[SwitchProgram, ...]  # every switch has one of them
-    names: tuple[str, ...]  # distinguish this run from others of the same scenario, except for the seed
+    names: tuple[str, ...]  # values that distinguish this run from others of the same scenario, except for the seed
     # Protocols and load balancers of the scenario's groups, by name.
     group_senders: Mapping[str, tuple[Protocol, LoadBalancing]] = field(default_factory=dict)
     columns: tuple[str, ...] = ()  # requested columns of flows that this run can fill
@@ -166,9 +166,10 @@ class Run:
         }
 
     def build_of(self, pipe: Pipe) -> Build:
-        """Return the build of a pipe's pipeline: the program's pipelines run in turn in its pipes.
+        """Return the build of a pipe's pipeline.
 
-        Raises UserError if the program has more pipelines than pipes.
+        The program's pipelines are assigned to its pipes in turn. Raises UserError if the program
+        has more pipelines than pipes.
         """
         builds, running = self._builds[pipe.program.place], pipe.program.pipes[pipe.switch]
         if len(builds) > len(running):
@@ -296,7 +297,7 @@ class Run:
 
     @cached_property
     def base_rtts_ns(self) -> tuple[int, ...]:
-        """Largest base RTT of the paths through n switches, by n from 0; 0 if there are none."""
+        """Largest base RTT, in ns, of the paths through n switches, indexed by n; 0 without such paths."""
         by_hops = self.base_rtts.by_switches
         return tuple(by_hops.get(hops, 0) for hops in range(max(by_hops) + 1))
 
@@ -310,7 +311,10 @@ class Run:
 
     @cached_property
     def _peers(self) -> list[Peers | None]:
-        """Knowledge of NICs about the paths to others, by their kind of link; None if all are alike."""
+        """Link rates and base RTTs to other hosts, for the NICs of each kind of link.
+
+        None stands for a network in which all hosts have the same kind of link.
+        """
         rtts = self.base_rtts
         kinds = range(len(rtts.rates_bps))
         if len(kinds) == 1:
@@ -329,7 +333,10 @@ class Run:
 
     @property
     def loss_packets(self) -> int:
-        """Number of later packets after which a missing one counts as lost; 0 if packets may overtake each other."""
+        """Number of later packets whose arrival shows that a missing one is lost.
+
+        It is 0 if packets may overtake each other.
+        """
         given = self.scenario.nic.loss_packets
         if given is not None:
             return given
@@ -395,7 +402,7 @@ class Run:
 
     @cached_property
     def most_copies(self) -> dict[str, int]:
-        """Largest number of copies of one frame that each switch makes, by its name; 1 without copies."""
+        """Largest number of copies that each switch makes of one frame, by its name; 1 without copies."""
         copies: dict[str, int] = {}
         trees = [group.tree(self.topology) for group in self.groups]
         trees += [tree for group in self.collectives for tree in collective_trees(self.topology, group)]
@@ -438,8 +445,9 @@ class Run:
     def attack(self) -> Attack | None:
         """Attack of the run: attackers and kind of attack.
 
-        Keys that the scenario leaves open get the most harmful values: pieces of one BDP, an RTT
-        apart, so that each is sent before there can be any feedback on congestion (3.5.2).
+        Keys that the scenario omits get the most harmful values. Pieces have the size of one BDP
+        and start one RTT apart, so that each piece is sent before any feedback on congestion
+        arrives (thesis, 3.5.2).
 
         Raises UserError for hosts that do not exist, and for values that contradict each other.
         """
@@ -494,7 +502,10 @@ class Run:
 
     @cached_property
     def _group_networks(self) -> dict[str, Topology]:
-        """Networks in the form that the workloads of groups see, cached with derived values."""
+        """Networks of the groups' workloads, whose hosts are numbered within the group.
+
+        The dict is filled when traffic is generated.
+        """
         return {}
 
     def traffic(self) -> workloads.Traffic:

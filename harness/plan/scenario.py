@@ -40,7 +40,7 @@ _LISTS = ("cc", "lb", "extensions")
 _TABLES = ("topology", "workload")
 
 Nanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**61)]
-# For times that each packet may take.
+# Type of times that may be added for each packet.
 ShortNanoseconds = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**32)]
 Pipes = Annotated[int, Field(ge=1, le=MAX_PIPES)]
 Macro = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
@@ -53,7 +53,7 @@ _LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_MAX_DEPT
 
 
 def _in_ppm(share: float) -> float:
-    """Return a loss rate that programs can represent in whole packets in a million."""
+    """Return a loss rate. Raises ValueError if it rounds to 0 packets in a million, the programs' unit."""
     if share > 0 and round(share * 1e6) == 0:
         raise ValueError("rounds to no packet in a million; expected 0, or at least 1e-6")
     return share
@@ -78,10 +78,11 @@ class Pfc(Table):
     # Instead: pause when an ingress port holds more than this, regardless of the free part.
     xoff_bytes: Bytes | None = None
     xon_gap_bytes: Bytes = 3072  # a paused port resumes this far below the threshold
-    # Bytes beyond the threshold, per ingress port, in link delays at line rate; two are on the wire
-    # when a pause is sent. The bytes that arrive within the switch's own latency are added.
+    # Headroom: bytes beyond the threshold, per ingress port, in link delays at line rate. Two
+    # delays are on the wire when a pause is sent. The bytes that arrive within the switch's own
+    # latency are added.
     headroom_delays: Annotated[float, Field(ge=2, le=1e6)] = 3.0
-    # Full frames that the headroom holds beyond that. With fewer than 4 a packet is lost now and
+    # Full frames that the headroom holds in addition. With fewer than 4, a packet is lost now and
     # then, which is counted.
     headroom_frames: Annotated[int, Field(ge=2)] = 4
     reaction_ns: ShortNanoseconds = 0  # time from a pause frame's arrival until its receiver stops sending
@@ -90,10 +91,10 @@ class Pfc(Table):
 class Loopback(Table):
     """Ports of every switch that lead back to it."""
 
-    # By the numbers that programs use. They are no ports of links.
+    # Numbers of the ports, as programs use them. They have no links.
     ports: tuple[Annotated[int, Field(ge=0, le=511)], ...] = Field(default=(), strict=False)
     rate_bps: Rate = 100_000_000_000  # rate of each of these ports
-    # From the last bit that leaves such a port until it is in the switch again.
+    # Time from a frame's last bit at such a port until the frame is in the switch again.
     delay_ns: Annotated[ShortNanoseconds, Field(ge=1)] = 500
 
 
@@ -105,7 +106,7 @@ class SwitchSettings(TrafficManager):
 
     # Bytes shared by all ports of a switch; none: no limit, and no PFC unless `pfc.enabled` is set.
     buffer_bytes: Bytes | None = 32_000_000
-    # Limit of an ingress port for the data priority. With PFC it is its threshold plus its
+    # Limit of an ingress port for the data priority. With PFC the limit is the threshold plus the
     # headroom; without PFC packets beyond it are dropped. None: the value from PFC's alpha, or no
     # limit.
     ingress_bytes: Bytes | None = None
@@ -117,8 +118,8 @@ class SwitchSettings(TrafficManager):
     # Architecture that the program is compiled for, as for `p4cc compile --arch`; none: that of the
     # program's main.
     architecture: str | None = None
-    # Pipes of a chip, of 128 ports each, among which the ports are divided; each pipe has tables and
-    # registers of its own. With 1 all ports are in one pipeline.
+    # Pipes of a chip, of 128 ports each, among which the ports are divided. Each pipe has tables
+    # and registers of its own. With 1 all ports are in one pipeline.
     pipes: Pipes = 1
     # Macros that the program is compiled with.
     defines: dict[Macro, int | str] = {}
@@ -165,33 +166,33 @@ class Sleek(Table):
     See host_agents.config.SleekConfig.
     """
 
-    # Losses are suspected when the packets that arrived early amount to this many windows (Ultra
-    # Ethernet has 1.5); 0: by time-out only.
+    # Losses are suspected when the packets that arrived out of order amount to this many windows
+    # (Ultra Ethernet has 1.5); 0: losses are found by time-out only.
     windows: Annotated[float, Field(ge=0, le=1000)] = 0.0
-    least_packets: Annotated[int, Field(ge=1, le=1000)] = 5  # fewer early packets are never taken for a loss
+    least_packets: Annotated[int, Field(ge=1, le=1000)] = 5  # with fewer packets out of order no loss is suspected
     # Time without an acknowledgement after which a probe is sent, while data waits to be sent.
     probe_after_base_rtts: BaseRtts = 3.0
     probe_after_end_base_rtts: BaseRtts = 2.0  # the same time when no data waits
     probe_again_base_rtts: BaseRtts = 5.0  # time from an unanswered probe to the next one
-    # A probe with an RTT below this met no congestion, so that what is missing is lost.
+    # If a probe's RTT is below this, the path has no congestion, and missing packets count as lost.
     probe_clear_base_rtts: BaseRtts = 2.0
-    # A recovery also resends missing packets that left after the acknowledged one, as Ultra
-    # Ethernet's simulator does.
+    # Whether a recovery also resends missing packets that were sent after the acknowledged one, as
+    # Ultra Ethernet's simulator does.
     as_simulated_resend: bool = False
 
 
 class Pcie(Table):
-    """The way from a NIC to its host's memory, on which received data may wait; see host_agents.config.PcieConfig."""
+    """Path from a NIC to its host's memory, on which received data may wait: see host_agents.config.PcieConfig."""
 
     # Rate with which the memory takes data, as a share of the link's (Ultra Ethernet's simulator has
     # 1.1); 0: nothing ever waits.
     rate: Annotated[float, Field(ge=0, le=1000)] = 0.0
-    # A data packet that would exceed it loses its payload, as if it were trimmed.
+    # a data packet that would exceed it loses its payload, as if a switch trimmed it
     buffer_bytes: Annotated[Bytes, Field(ge=1, le=1 << 40)] = 5_000_000
-    # Receivers pull at a lower rate if this many bytes wait; from then on the rate is proportional
-    # to the square of the free bytes.
+    # If this many bytes wait, receivers pull at a lower rate, which is proportional to the square
+    # of the free bytes.
     slow_from_bytes: Annotated[Bytes, Field(ge=0)] = 1_000_000
-    # If more than this share of the buffer is full, they pull at the rate `least_pull_rate`.
+    # If more than this share of the buffer is full, receivers pull at the rate `least_pull_rate`.
     almost_full: Annotated[float, Field(ge=0, le=1)] = 0.95
     # Lowest rate of pulls, as a share of the link's.
     least_pull_rate: Annotated[float, Field(gt=0, le=1)] = 0.001
@@ -203,41 +204,41 @@ class NicSettings(Table):
     mtu_bytes: Annotated[int, Field(ge=64, le=9000)] = 1000  # payload of a full packet
     data_priority: Priority = 3  # the class of data packets
     control_priority: Priority = 6  # the class of ACKs, NAKs, CNPs and other control packets
-    # None: go-back-N, or selective repeat if the load balancer sends a flow's packets over several
-    # paths or the protocol requests each lost packet by itself.
+    # How losses are repaired. None: selective repeat if the load balancer sends a flow's packets
+    # over several paths or the protocol requests each lost packet by itself, else go-back-N.
     reliability: Literal["go-back-n", "selective-repeat"] | None = None
-    # None: the protocol's value, which is mostly "qp".
+    # Queue pairs that share a reaction point. None: the protocol's value, which is mostly "qp".
     cc_scope: Literal["qp", "destination", "pair"] | None = None
-    # A receiver sends an ACK once in this many packets, and when ECN marks change; NicConfig
-    # describes packets that arrive early.
+    # A receiver sends an ACK once in this many packets, and when ECN marks change. NicConfig
+    # describes the ACKs of packets out of order.
     ack_every_packets: Annotated[int, Field(ge=1)] = 1
-    # Above 0, instead: one ACK for this many bytes of frames, and at once if marks, losses or
-    # used-up windows need it; see NicConfig.
+    # If above 0, a receiver sends an ACK once in this many bytes of frames instead, and at once for
+    # marks, losses or used-up windows; see NicConfig.
     ack_every_bytes: Annotated[int, Field(ge=0)] = 0
     # Longest time that a packet waits for the ACK of a later one; None: a base RTT. A short time
     # makes receivers answer a slow flow more often than once in `ack_every_packets`.
     ack_wait_ns: Annotated[Nanoseconds, Field(gt=0, le=1 << 40)] | None = None
-    # It should exceed the time that a packet may wait in a lossless network: 32 MB take 2.6 ms at
-    # 100 Gb/s, in each switch.
+    # Retransmission time-out. It should exceed the time that a packet may wait in a lossless
+    # network: 32 MB take 2.6 ms at 100 Gb/s, in each switch.
     rto_ns: Annotated[Nanoseconds, Field(gt=0)] = 16_000_000
-    # Instead of rto_ns: in base RTTs of the network.
+    # Retransmission time-out in base RTTs of the network, instead of rto_ns.
     rto_base_rtts: Annotated[float, Field(gt=0, le=1e9)] | None = None
     # Number of retransmissions without any new acknowledgement before a flow fails; see NicConfig.
     retry_count: Annotated[int, Field(ge=0, le=7)] = 7
-    # Selective repeat: a packet is lost when a packet sent this many later is acknowledged; 0:
-    # losses are found by time-out and trimming only. None: 3, or 0 if the load balancer sends a
-    # flow's packets over several paths.
+    # Selective repeat: a packet is lost when a packet that was sent this many packets later is
+    # acknowledged. 0: losses are found by time-out and trimming only. None: 3, or 0 if the load
+    # balancer sends a flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None
     sleek: Sleek = Sleek()
     pcie: Pcie = Pcie()
-    # Time that the operating system takes for each message before the NIC has it, for example for
+    # Time that the operating system takes for each message before the NIC gets it, for example for
     # TCP.
     os_overhead_ns: Nanoseconds = 0
-    # The first two bytes of hosts' MAC addresses, before the four of the IPv4 address. Frames of
-    # in-network collectives, and `Host.mac` in entries of one's own, always have the default.
+    # The first two bytes of hosts' MAC addresses; the other four are the IPv4 address. Frames of
+    # in-network collectives, and `Host.mac` in the user's own entries, always have the default.
     mac_prefix: Annotated[int, Field(ge=0, le=0xFFFF)] = 0x0200
-    # Whether frames are complete in the virtual world, too, so that packets with a bad ICRC are
-    # dropped and counted. This takes more time.
+    # Whether frames are complete in the virtual world, too, which takes more time. Then packets
+    # with a bad ICRC are dropped and counted.
     check_icrc: bool = False
 
 
@@ -266,8 +267,8 @@ class Record(Table):
     # Queues that are sampled: those of all switch ports, or only those to hosts.
     queues: Literal["all", "hosts"] = "all"
     # Further columns of `flows`: max_latency_ns, mean_links, shortest_links, stats.NAME (a count of
-    # the queue pair when the flow is acknowledged), or any numeric attribute of reaction points at
-    # that time.
+    # the queue pair when the flow is acknowledged), or a numeric attribute of reaction points at
+    # the same time.
     columns: list[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")]] = []
     # Classes of flows by size, each with figures of its own in summaries and reports.
     sizes: list[SizeClass] = []
@@ -296,13 +297,13 @@ class LinkEvent(Table):
     parallel: Annotated[int, Field(ge=0)] = 0  # number among several links between the two
     switch: str | None = None  # name of a switch: all its links
     host: str | None = None  # name of a host or a server: all its links
-    # true: up; false: down. A link is down as long as one of its own events, or one of a node at
-    # its ends, keeps it down.
+    # true: up; false: down. A link is down as long as an event of its own, or of a node at its
+    # ends, keeps it down.
     up: bool | None = None
     rate_fraction: Annotated[float, Field(gt=0, le=1e6)] | None = None  # share of the rate in the topology
     rate_bps: Rate | None = None  # instead of rate_fraction
     towards: str | None = None  # one of the link's two nodes; the rate then applies only to the direction towards it
-    delay_ns: Delay | None = None  # propagation delay, one way; frames in flight are not overtaken
+    delay_ns: Delay | None = None  # propagation delay, one way; frames on the wire are not overtaken
     loss: Loss | None = None  # share of the frames of each direction that are lost at random
 
     @model_validator(mode="after")
@@ -416,12 +417,13 @@ class Scenario(Table):
     # Virtual world: memory limit of the process; a run that needs more ends. None: the memory of
     # the machine.
     memory_bytes: Annotated[Bytes, Field(gt=0)] | None = None
-    # Virtual world: processes that share a run of `p4cc run`, or "auto": as many as are worthwhile,
-    # which is also the default. With --jobs each run has one. The results are the same.
+    # Virtual world: number of processes that share a run of `p4cc run`. "auto", which is the
+    # default, takes as many as are worthwhile. With --jobs each run has one. The results are the
+    # same.
     workers: Annotated[int, Field(ge=1, le=64)] | Literal["auto"] | None = None
-    # Whether links charge a frame for preamble, gap and FCS (24 bytes), too. "flits": only for the
-    # bytes after the BTH, without the ICRC, and at least 16 (a memory fabric, whose flits have no
-    # lower headers).
+    # true: links also charge a frame for preamble, gap and FCS (24 bytes). "flits": links charge
+    # only for the bytes after the BTH, without the ICRC, and for at least 16, as in a memory
+    # fabric.
     framing: bool | Literal["flits"] = False
     topology: dict[str, Any]  # the network: `name` (`p4cc list topologies`) and the topology's keys
     workload: dict[str, Any]  # the traffic: `name` (`p4cc list workloads`) and the workload's keys
@@ -438,17 +440,18 @@ class Scenario(Table):
     load_balancers: dict[str, dict[str, Any]] = {}  # parameters of load balancers, by name
     programs: dict[str, dict[str, Any]] = {}  # parameters of P4 programs, by name
     events: list[LinkEvent] = []  # changes of links during the run
-    # Time from a link's going down or coming up until all switches have new routes; 0: immediately.
-    # None: routes do not change, and ECMP continues to hash onto a dead link.
+    # Time from when a link goes down or comes up until all switches have new routes; 0:
+    # immediately. None: routes do not change, and ECMP continues to hash onto a dead link.
     reroute_after_ns: Nanoseconds | None = None
     variants: list[Variant] = []  # variants, each run in all combinations of cc, lb and seeds
 
     @model_validator(mode="before")
     @classmethod
     def _of_groups_alone(cls, values: Any) -> Any:
-        """Return the values with the first group's `cc` if all traffic is in groups that set their own.
+        """Return the values with the first group's `cc` if all traffic is in groups that set a `cc`.
 
-        Otherwise the default would run the same traffic twice.
+        Otherwise the default of `cc` would apply: two protocols, which would run the same traffic
+        twice.
         """
         if not isinstance(values, Mapping) or "cc" in values or values.get("workload") != {"name": "none"}:
             return values
@@ -470,8 +473,9 @@ class Scenario(Table):
     def framing_bytes(self) -> int:
         """Bytes that a frame occupies on a link in addition to its own length.
 
-        Ethernet adds preamble and start of frame 8, FCS 4, and gap 12. With flits the number is
-        negative, because they do not carry Ethernet 14, IPv4 20, UDP 8, BTH 12 and ICRC 4.
+        Ethernet adds 8 bytes for preamble and start of frame, 4 for FCS and 12 for the gap. With
+        flits the number is negative, because they do not carry Ethernet (14), IPv4 (20), UDP (8),
+        BTH (12) and ICRC (4).
         """
         if self.framing == "flits":
             return -58
@@ -586,7 +590,7 @@ def _in_a_table(tables: Mapping[str, Any], key: str) -> str:
 def retitled(tables: Mapping[str, Any], name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables of the scenario `name` with a title that mentions `changes`.
 
-    The file's own title may contradict the changes ("a k = 8 fat-tree"), so the changes replace it.
+    The changes replace the file's own title, which may contradict them ("a k = 8 fat-tree").
     Changes of keys outside of tables, such as protocols and durations, are not mentioned, because
     titles do not state these.
     """
@@ -664,9 +668,10 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
 
 
 def merge(tables: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `tables` with the values of `changes`, which replace those of the same keys, at any depth.
+    """Return `tables` with the values of `changes`.
 
-    The keys of a list's entries are their numbers, from 0.
+    Values of the same keys are replaced, at any depth. The keys of a list's entries are their
+    numbers, from 0.
     """
     result = _copied(tables)
     for key, value in changes.items():

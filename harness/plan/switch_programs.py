@@ -22,7 +22,7 @@ _TIERS = ("tor", "aggregation", "spine")
 
 @dataclass(frozen=True)
 class SwitchProgram:
-    """Program of some of a run's switches, with its settings."""
+    """Program of a group of a run's switches, with its settings."""
 
     place: Place
     pipes: Mapping[str, tuple[int, ...]]  # numbers of the pipes that run it, by the switch's name
@@ -44,7 +44,7 @@ class SwitchProgram:
         return tuple(self.pipes)
 
     def key_of(self, setting: str) -> str:
-        """Return the scenario's key of a setting of these switches."""
+        """Return the scenario's key that has a setting of these switches."""
         return f"{table_of(self.place)}.{setting}"
 
 
@@ -82,18 +82,15 @@ def pipes_of(switches: Iterable[str], programs: Sequence[SwitchProgram]) -> dict
 
 
 def table_of(place: Place) -> str:
-    """Return the scenario's table with the settings of an entry's switches."""
+    """Return the name of the scenario's table with the settings of an entry's switches."""
     return "switch" if place is None else f"switches.{place}"
 
 
 def selected(scenario: Scenario, topology: Topology) -> dict[Place, dict[str, tuple[int, ...]]]:
-    """Return the pipes that each entry of `switches` has, and those that none has, by their switches.
+    """Return the pipes that each entry of `switches` selects, and the remaining ones, by their switches.
 
-    Raises
-    ------
-    UserError
-        For an entry without a switch, for a pipe that a switch does not have, and for a program of
-        the scenario that no switch has.
+    Raises ------ UserError For an entry without a switch, for a pipe that a switch does not have,
+    and for a program of the scenario that no switch has.
     """
     groups = scenario.switches
     places: dict[Place, dict[str, tuple[int, ...]]] = {None: {}, **{place: {} for place in range(len(groups))}}
@@ -137,7 +134,7 @@ def _is_like(name: str, pattern: str) -> bool:
 
 
 def _missing(groups: Sequence[SwitchGroup], place: int, topology: Topology, highest: int) -> str:
-    """Return why an entry has no switch."""
+    """Return the reason why an entry selects no switch."""
     if any(_has(groups[place], switch, highest) for switch in topology.switches):
         return "later entries select all of its switches; expected some that are its own"
     examples: dict[int, str] = {}
@@ -150,6 +147,6 @@ def _missing(groups: Sequence[SwitchGroup], place: int, topology: Topology, high
 
 
 def settings_of(scenario: Scenario, place: Place) -> dict[str, Any]:
-    """Return by name the settings of an entry's switches; those that it does not set are those of `switch`."""
+    """Return the settings of an entry's switches, by name; the table `switch` has the others' values."""
     own, common = scenario.switch if place is None else scenario.switches[place], scenario.switch
     return {name: getattr(common if getattr(own, name) is None else own, name) for name in _SETTINGS}

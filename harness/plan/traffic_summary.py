@@ -1,4 +1,4 @@
-"""Summary of a traffic that plans need."""
+"""Summary of a run's traffic that plans need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class TrafficSummary:
     assignments: Mapping[int, Assignment]
     priorities: frozenset[int]  # classes that flows set themselves
     failed: tuple[LinkEvent, ...]  # links that are down according to the traffic's file
-    first_start_ns: int  # first start among the known ones
+    first_start_ns: int  # first start among the flows known before the run
 
     @classmethod
     def of(cls, traffic: workloads.Traffic) -> TrafficSummary:

@@ -1,8 +1,8 @@
 """Checks of a run before it starts, for runs that are impossible or misleading.
 
-A check is a function that raises UserError. A new one is a function in a file of this package, and
-its name in one of these lists. Each list names the moment of its checks: cheap ones come before the
-traffic is generated, which may take seconds.
+A check is a function that raises UserError. A new check is a function in a file of this package,
+with its name in one of the lists below. Each list states when its checks run. Cheap checks come
+before the traffic is generated, which may take seconds.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from p4switch.errors import UserError
 
 
 def work(run: Run, traffic: TrafficSummary) -> None:
-    """Check that program and protocol suit the workload, which has collectives or only flows.
+    """Check that program and protocol suit the workload, which has either collectives or only flows.
 
-    Raises UserError if one does not.
+    Raises UserError otherwise.
     """
     in_protocol = run.protocol.info.injection is not None
     if not traffic.assignments:
@@ -34,7 +34,7 @@ def work(run: Run, traffic: TrafficSummary) -> None:
 def collectives(run: Run, traffic: TrafficSummary) -> None:
     """Check that the switches can serve the workload's groups in its classes.
 
-    Raises UserError if one cannot.
+    Raises UserError otherwise.
     """
     if not run.collectives:
         return

@@ -46,7 +46,7 @@ def reliability(run: Run) -> None:
 def extensions(run: Run) -> None:
     """Check that protocols and load balancers from outside can open a queue pair.
 
-    Raises UserError if one cannot.
+    Raises UserError for one that cannot.
     """
     cc, lb = run.protocol.info.name, run.load_balancing.name
     outside = [registry.KINDS[key].described(name) for key, name in registry.outside([cc], [lb])]
@@ -57,7 +57,7 @@ def extensions(run: Run) -> None:
     try:
         nic = Nic(run.nic_config(run.topology.hosts[0]), run.protocol, run.load_balancing)
         qp = nic.open_qp(str(run.topology.hosts[1].address), 2, 2)
-        # The properties make the parts on first access.
+        # First access to a property creates the part.
         parts = (qp.reaction_point, qp.notification_point, qp.load_balancer)
     except (Exception, SystemExit) as error:
         raise UserError(f"{' or '.join(outside)} does not fit: {raised_at(error)}") from None
@@ -87,8 +87,8 @@ def _hooks(part: object, whose: str) -> None:
 def _expect_callable(own: Any, ours: Callable[..., Any], method: str, name: str) -> None:
     """Raise UserError unless the attribute `own` of an object can be called like `ours`, a method's function.
 
-    Compiled hosts pass arguments by position, except those that `ours` takes by name only. The
-    message has the name `method`.
+    Compiled hosts pass arguments by position, except for keyword-only parameters of `ours`.
+    `method` is the method's name in the message.
     """
     _, *given = inspect.signature(ours).parameters.values()  # parameters without self
     expected = f"expected {name}{_shown(given)}"

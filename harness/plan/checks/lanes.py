@@ -1,4 +1,4 @@
-"""Checks of lanes: the priorities between which a program's packets change."""
+"""Checks of lanes: the priorities among which a program moves packets."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from p4switch.errors import UserError
 
 
 def lanes(run: Run) -> None:
-    """Check that hosts and switches suit the programs' lanes, which are the same at all switches.
+    """Check that hosts and switches suit the programs' lanes, and that all programs have the same lanes.
 
-    Raises UserError if one does not.
+    Raises UserError otherwise.
     """
     every = {each.parameters.equal_priorities: each.name for each in run.switch_programs}
     if len(every) > 1:

@@ -9,9 +9,9 @@ from p4switch.errors import UserError
 
 
 def priorities(run: Run) -> None:
-    """Check that data which a protocol subordinates to other data has a lower class.
+    """Check that data which a protocol ranks below other data has a lower class.
 
-    Raises UserError if it does not.
+    Raises UserError otherwise.
     """
     usual = run.scenario.nic.data_priority
     for priority in run.protocol.priorities:
@@ -23,7 +23,7 @@ def priorities(run: Run) -> None:
 def classes(run: Run, traffic: TrafficSummary) -> None:
     """Check that queue pairs which share a limiter send in one class.
 
-    Raises UserError if they do not.
+    Raises UserError otherwise.
     """
     usual = run.scenario.nic.data_priority
     if run.cc_scope == SCOPE_PAIR and (others := traffic.priorities - {usual}):

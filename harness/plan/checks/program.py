@@ -33,9 +33,9 @@ def architecture(run: Run) -> None:
 
 
 def loopback(run: Run) -> None:
-    """Check that no link is at a loopback port, and that each of these is named once.
+    """Check that loopback ports have no link, and that none is named twice.
 
-    Raises UserError if one is at a link or named twice.
+    Raises UserError otherwise.
     """
     for each in run.switch_programs:
         key, ports = each.key_of("loopback.ports"), each.loopback.ports
@@ -52,9 +52,8 @@ def loopback(run: Run) -> None:
 def telemetry(run: Run) -> None:
     """Check that packets carry the shim that the program writes, and that the program writes it.
 
-    Raises UserError if only one of the two is true.
-
-    It is not checked for a program from outside that does not declare `telemetry`.
+    Raises UserError if only one of the two is true. Programs from outside that do not declare
+    `telemetry` are not checked.
     """
     info = run.protocol.info
     needed = programs.program(info.program)
@@ -98,7 +97,7 @@ def _agreement(protocol: Protocol, program: Program, parameters: ProgramParamete
 
 
 def link_rates(run: Run, traffic: TrafficSummary) -> None:
-    """Check that each program supports the rates of its switches' links; warn of doubtful ones.
+    """Check that each program supports the rates of its switches' links, and warn of doubtful rates.
 
     Raises UserError for a rate that a program does not support.
     """
@@ -112,9 +111,9 @@ def link_rates(run: Run, traffic: TrafficSummary) -> None:
 
 
 def time_outs(run: Run, traffic: TrafficSummary) -> None:
-    """Check that switches forget no state that a sender may still rely on.
+    """Check that switches keep their state as long as a sender may rely on it.
 
-    Raises UserError if one forgets it too early.
+    Raises UserError for state that is forgotten too early.
     """
     key = "nic.rto_ns" if run.scenario.nic.rto_base_rtts is None else "nic.rto_base_rtts"
     for each in run.switch_programs:

@@ -17,9 +17,9 @@ from topologies.path_ids import path_ids
 
 
 def joined(topology: Topology) -> None:
-    """Check that there is a path between all pairs of hosts, for base RTTs, windows and time-outs.
+    """Check that a path joins each pair of hosts, because base RTTs, windows and time-outs depend on it.
 
-    Raises UserError if there is none.
+    Raises UserError otherwise.
     """
     apart = topologies.routing.apart(topology)
     if apart is not None:
@@ -31,11 +31,11 @@ def joined(topology: Topology) -> None:
 
 
 def cycles(run: Run) -> None:
-    """Check that there is no cycle of waiting packets that lanes do not break.
+    """Check that packets cannot wait for each other in a cycle, unless lanes break the cycle.
 
-    Lanes break cycles with turns from down to up. They do not break cycles of routes alone, nor
-    those of deflections between switches of a tier, which are no turns. Raises UserError if there
-    is one.
+    Lanes break a cycle only at a turn from down to up. Some cycles have no such turn: those of
+    routes alone, and those of deflections between switches of the same tier. Raises UserError for a
+    cycle that remains.
     """
     every = [each.parameters for each in run.switch_programs]
     if not every[0].equal_priorities or not run.scenario.switch.pfc.enabled:
@@ -108,9 +108,9 @@ def paths(run: Run) -> None:
 
 
 def _balanced(run: Run, each: SwitchProgram) -> None:
-    """Check that some switches' program and load balancer suit the protocol and the network's paths.
+    """Check that a program and its switches' load balancer suit the protocol and the network's paths.
 
-    Raises UserError if they do not.
+    Raises UserError otherwise.
     """
     info, balancer, key = run.protocol.info, each.load_balancer, each.key_of("load_balancing")
     if balancer.detours and not run.topology.detours:

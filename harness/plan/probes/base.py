@@ -34,7 +34,7 @@ Values = tuple[int | float | str, ...]
 
 
 class Probe(ProbeSettings):
-    """Additional table of a run, and the way in which it is read."""
+    """Additional table of a run, and the way to read its values."""
 
     keeps_zeros: ClassVar[bool] = False  # False: rows of a place whose values were always 0 are left out
 

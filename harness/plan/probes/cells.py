@@ -22,9 +22,9 @@ class CellProbe(SwitchProbe):
     indices: list[Index] | None = None  # indices of cells; none: all
 
     def arrays(self, run: Run) -> list[program_state.CellArray]:
-        """Return the array of each pipeline of the selected switches that has it.
+        """Return the array of this name in each distinct program of the selected switches.
 
-        Raises UserError if none has it.
+        Programs without the array are left out. Raises UserError if none has it.
         """
         covered = {run.build_of(pipe): pipe for pipe in run.pipes.values() if self.covers(pipe.switch)}
         if not covered:

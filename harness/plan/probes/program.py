@@ -1,6 +1,6 @@
 """Probe of all state of the P4 program: registers, counters, meters.
 
-A program from outside has such a probe at the end of its run.
+Runs with a program from outside get such a probe, which is read at their end.
 """
 
 from __future__ import annotations
