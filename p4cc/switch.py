@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -186,7 +185,7 @@ class Switch(Control):
         else:
             self._wires = SwitchOnWires(switch, device_id, ports)
             client = self._wires.client
-        known = controller.Program(compiled_program.p4info, json.dumps(compiled_program.json).encode())
+        known = controller.Program.of(compiled_program)
         super().__init__(client, known)
         try:
             controller.program_switch(client, known, entries)
