@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+from pydantic import Field, model_validator
+from typing_extensions import Self
 
 from host_agents.errors import ParameterError
 from host_agents.wire import MAC_PREFIX, parse_address
+from p4switch.tables import Bytes, Table
 
 GO_BACK_N: Final = "go-back-n"
 SELECTIVE_REPEAT: Final = "selective-repeat"
@@ -22,8 +26,9 @@ SCOPE_PAIR: Final = "pair"
 CC_SCOPES: Final = (SCOPE_QP, SCOPE_DESTINATION, SCOPE_PAIR)
 
 MAX_MTU_BYTES: Final = 9000
-MAX_SLEEK: Final = 1000.0
 MAX_INCAST: Final = 255  # largest number of members of an announced incast
+
+BaseRtts = Annotated[float, Field(gt=0, le=1000)]
 
 
 @dataclass(frozen=True)
@@ -40,75 +45,52 @@ class Peers:
     base_rtts_ns: tuple[tuple[int, ...], ...]
 
 
-@dataclass(frozen=True)
-class SleekConfig:
+class SleekConfig(Table):
     """Configuration of SLEEK, Ultra Ethernet's loss recovery for selective repeat without trimming.
 
     It needs several paths and a protocol that sets a window. Defaults other than `windows` are the
-    reference simulator's, with its target delay of one base RTT without trimming. Raises
-    ParameterError.
+    reference simulator's, with its target delay of one base RTT without trimming.
     """
 
-    # Losses are suspected when the packets that arrived early amount to this many windows (in the
-    # simulator 1.5); 0: by time-out only.
-    windows: float = 0.0
-    least_packets: int = 5  # fewer early packets are never taken for a loss
+    # Losses are suspected when the packets that arrived early amount to this many windows (Ultra
+    # Ethernet has 1.5); 0: by time-out only.
+    windows: Annotated[float, Field(ge=0, le=1000)] = 0.0
+    least_packets: Annotated[int, Field(ge=1, le=1000)] = 5  # fewer early packets are never taken for a loss
     # Time without an acknowledgement after which a probe is sent, while data waits to be sent.
-    probe_after_base_rtts: float = 3.0
-    probe_after_end_base_rtts: float = 2.0  # the same when no data waits
-    probe_again_base_rtts: float = 5.0  # time from an unanswered probe to the next one
+    probe_after_base_rtts: BaseRtts = 3.0
+    probe_after_end_base_rtts: BaseRtts = 2.0  # the same time when no data waits
+    probe_again_base_rtts: BaseRtts = 5.0  # time from an unanswered probe to the next one
     # A probe with an RTT below this met no congestion, so that what is missing is lost.
-    probe_clear_base_rtts: float = 2.0
-    # A recovery also resends missing packets that left after the acknowledged one, as the reference
-    # simulator does.
+    probe_clear_base_rtts: BaseRtts = 2.0
+    # A recovery also resends missing packets that left after the acknowledged one, as Ultra
+    # Ethernet's simulator does.
     as_simulated_resend: bool = False
 
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.windows <= MAX_SLEEK:
-            raise ParameterError(f"sleek.windows {self.windows}: expected 0 to {MAX_SLEEK:g}")
-        if not 1 <= self.least_packets <= MAX_SLEEK:
-            raise ParameterError(f"sleek.least_packets {self.least_packets}: expected 1 to {MAX_SLEEK:g}")
-        for name in (
-            "probe_after_base_rtts",
-            "probe_after_end_base_rtts",
-            "probe_again_base_rtts",
-            "probe_clear_base_rtts",
-        ):
-            value = getattr(self, name)
-            if not 0.0 < value <= MAX_SLEEK:
-                raise ParameterError(f"sleek.{name} {value}: expected more than 0, and at most {MAX_SLEEK:g}")
 
-
-@dataclass(frozen=True)
-class PcieConfig:
+class PcieConfig(Table):
     """Configuration of the way from a NIC to its host's memory, on which received data may wait.
 
-    Defaults other than `rate` are those of Ultra Ethernet's reference simulator. Raises
-    ParameterError.
+    Defaults other than `rate` are those of Ultra Ethernet's reference simulator.
     """
 
-    # Rate with which the memory takes data, as a share of the link's (in the simulator 1.1); 0:
-    # nothing ever waits.
-    rate: float = 0.0
-    buffer_bytes: int = 5_000_000  # a data packet that would exceed it loses its payload, as if it were trimmed
+    # Rate with which the memory takes data, as a share of the link's (Ultra Ethernet's simulator has
+    # 1.1); 0: nothing ever waits.
+    rate: Annotated[float, Field(ge=0, le=1000)] = 0.0
+    # A data packet that would exceed it loses its payload, as if it were trimmed.
+    buffer_bytes: Annotated[Bytes, Field(ge=1, le=1 << 40)] = 5_000_000
     # Receivers pull at a lower rate if this many bytes wait; from then on the rate is proportional
     # to the square of the free bytes.
-    slow_from_bytes: int = 1_000_000
-    almost_full: float = 0.95  # if more than this share of the buffer is full, they pull at `least_pull_rate`
-    least_pull_rate: float = 0.001  # lowest rate of pulls, as a share of the link's
+    slow_from_bytes: Bytes = 1_000_000
+    # If more than this share of the buffer is full, they pull at the rate `least_pull_rate`.
+    almost_full: Annotated[float, Field(ge=0, le=1)] = 0.95
+    # Lowest rate of pulls, as a share of the link's.
+    least_pull_rate: Annotated[float, Field(gt=0, le=1)] = 0.001
 
-    def __post_init__(self) -> None:
-        for name, low, high in (
-            ("rate", 0.0, 1000.0),
-            ("buffer_bytes", 1, 1 << 40),
-            ("slow_from_bytes", 0, self.buffer_bytes - 1),
-            ("almost_full", 0.0, 1.0),
-        ):
-            value = getattr(self, name)
-            if not low <= value <= high:
-                raise ParameterError(f"pcie.{name} {value}: expected {low:g} to {high:g}")
-        if not 0.0 < self.least_pull_rate <= 1.0:
-            raise ParameterError(f"pcie.least_pull_rate {self.least_pull_rate}: expected more than 0, and at most 1")
+    @model_validator(mode="after")
+    def _slows_down_before_it_is_full(self) -> Self:
+        if self.slow_from_bytes >= self.buffer_bytes:
+            raise ValueError(f"slow_from_bytes should be less than buffer_bytes, {self.buffer_bytes}")
+        return self
 
 
 @dataclass(frozen=True)
@@ -156,8 +138,8 @@ class NicConfig:
     # Selective repeat: a packet is lost when a packet sent this many later is acknowledged; 0:
     # losses are found by time-out and trimming only.
     loss_packets: int = 3
-    sleek: SleekConfig = SleekConfig()
-    pcie: PcieConfig = PcieConfig()
+    sleek: SleekConfig = field(default_factory=SleekConfig)
+    pcie: PcieConfig = field(default_factory=PcieConfig)
     # Selective repeat: number of packets that may be sent beyond the oldest unacknowledged one; 0:
     # unlimited.
     receive_window_packets: int = 0

@@ -6,10 +6,13 @@ import types
 import typing
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from p4switch.numbers import integral
+
+Bytes = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**48)]
 NONE = "none"  # stands for no value in TOML, which has no null
 
 

@@ -64,8 +64,9 @@ def test_congestion_control_and_load_balancers_know_no_nic_queue_pair_or_sender(
 @pytest.mark.parametrize(
     ("package", "known"),
     [
-        # How users' mistakes and extensions are known, and how commands are run that no signal leaves behind.
-        ("host_agents", ("p4switch.errors", "p4switch.registry", "p4switch.processes")),
+        # How users' mistakes and extensions are known, how tables of a scenario are checked, and how commands are run
+        # that no signal leaves behind.
+        ("host_agents", ("p4switch.errors", "p4switch.registry", "p4switch.processes", "p4switch.tables")),
         ("p4switch", ("nothing",)),
         ("topologies", ("p4switch",)),
         ("control_plane", ("host_agents", "p4switch", "topologies")),

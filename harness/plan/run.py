@@ -25,7 +25,7 @@ from harness.plan.switch_programs import Pipe, Place, SwitchProgram, pipes_of
 from harness.workloads.attack import Attack, attacked
 from harness.workloads.mixed import Mixed, Part, as_servers, hosts_like, network_of
 from host_agents import registry
-from host_agents.config import NicConfig, PcieConfig, Peers, SleekConfig
+from host_agents.config import NicConfig, Peers
 from host_agents.registry import LoadBalancing, Protocol
 from p4switch.errors import UserError, suggest
 from topologies import Host, Topology
@@ -381,8 +381,8 @@ class Run:
             rto_ns=self.rto_ns,
             retry_count=settings.retry_count,
             loss_packets=self.loss_packets,
-            sleek=SleekConfig(**settings.sleek.model_dump()),
-            pcie=PcieConfig(**settings.pcie.model_dump()),
+            sleek=settings.sleek,
+            pcie=settings.pcie,
             cell_bytes=scenario.switch.cell_bytes,
             stamps=MAX_LATENCY in self.columns,
             seed=self.seed,

@@ -21,13 +21,14 @@ from typing_extensions import Self
 from harness import papers
 from harness.plan.seeds import LARGEST, listed
 from host_agents import framing
+from host_agents.config import PcieConfig, SleekConfig
 from p4switch import extensions
 from p4switch.architectures.front_panel import MAX_PIPES
 from p4switch.errors import Mistakes, UserError, suggest, validate
 from p4switch.numbers import integral
 from p4switch.quantities import with_numbers
-from p4switch.tables import Table, as_written
-from p4switch.traffic.settings import Alpha, Bytes, Priority, TrafficManager
+from p4switch.tables import Bytes, Table, as_written
+from p4switch.traffic.settings import Alpha, Priority, TrafficManager
 from topologies.links import Delay, Loss, Pattern, Rate
 
 if sys.version_info >= (3, 11):
@@ -157,47 +158,6 @@ class SwitchGroup(Table):
         return self
 
 
-BaseRtts = Annotated[float, Field(gt=0, le=1000)]
-
-
-class Sleek(Table):
-    """SLEEK, Ultra Ethernet's loss recovery for selective repeat over several paths without trimming.
-
-    See host_agents.config.SleekConfig.
-    """
-
-    # Losses are suspected when the packets that arrived out of order amount to this many windows
-    # (Ultra Ethernet has 1.5); 0: losses are found by time-out only.
-    windows: Annotated[float, Field(ge=0, le=1000)] = 0.0
-    least_packets: Annotated[int, Field(ge=1, le=1000)] = 5  # with fewer packets out of order no loss is suspected
-    # Time without an acknowledgement after which a probe is sent, while data waits to be sent.
-    probe_after_base_rtts: BaseRtts = 3.0
-    probe_after_end_base_rtts: BaseRtts = 2.0  # the same time when no data waits
-    probe_again_base_rtts: BaseRtts = 5.0  # time from an unanswered probe to the next one
-    # If a probe's RTT is below this, the path has no congestion, and missing packets count as lost.
-    probe_clear_base_rtts: BaseRtts = 2.0
-    # Whether a recovery also resends missing packets that were sent after the acknowledged one, as
-    # Ultra Ethernet's simulator does.
-    as_simulated_resend: bool = False
-
-
-class Pcie(Table):
-    """Path from a NIC to its host's memory, on which received data may wait: see host_agents.config.PcieConfig."""
-
-    # Rate with which the memory takes data, as a share of the link's (Ultra Ethernet's simulator has
-    # 1.1); 0: nothing ever waits.
-    rate: Annotated[float, Field(ge=0, le=1000)] = 0.0
-    # a data packet that would exceed it loses its payload, as if a switch trimmed it
-    buffer_bytes: Annotated[Bytes, Field(ge=1, le=1 << 40)] = 5_000_000
-    # If this many bytes wait, receivers pull at a lower rate, which is proportional to the square
-    # of the free bytes.
-    slow_from_bytes: Annotated[Bytes, Field(ge=0)] = 1_000_000
-    # If more than this share of the buffer is full, receivers pull at the rate `least_pull_rate`.
-    almost_full: Annotated[float, Field(ge=0, le=1)] = 0.95
-    # Lowest rate of pulls, as a share of the link's.
-    least_pull_rate: Annotated[float, Field(gt=0, le=1)] = 0.001
-
-
 class NicSettings(Table):
     """Settings of every host's NIC; see host_agents.config.NicConfig."""
 
@@ -229,8 +189,8 @@ class NicSettings(Table):
     # acknowledged. 0: losses are found by time-out and trimming only. None: 3, or 0 if the load
     # balancer sends a flow's packets over several paths.
     loss_packets: Annotated[int, Field(ge=0)] | None = None
-    sleek: Sleek = Sleek()
-    pcie: Pcie = Pcie()
+    sleek: SleekConfig = SleekConfig()
+    pcie: PcieConfig = PcieConfig()
     # Time that the operating system takes for each message before the NIC gets it, for example for
     # TCP.
     os_overhead_ns: Nanoseconds = 0

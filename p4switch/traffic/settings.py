@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
-from p4switch.numbers import integral
-from p4switch.tables import Table
+from p4switch.tables import Bytes, Table
 
-Bytes = Annotated[int, BeforeValidator(integral), Field(ge=0, lt=2**48)]
 Priority = Annotated[int, Field(ge=0, le=7)]
 Alpha = Annotated[float, Field(gt=0, le=1e6)]  # factor of a dynamic threshold: its ratio to the free buffer
 

@@ -3,9 +3,9 @@
 import pytest
 
 from host_agents.config import PcieConfig
-from host_agents.errors import ParameterError
 from host_agents.pcie import Pcie
 from p4cc._link import connect, pair
+from p4switch.errors import UserError, validate
 from tests.host_agents.narrow import due_frame
 
 LINE_RATE_BPS = 100_000_000_000
@@ -60,5 +60,5 @@ def test_a_packet_without_room_is_asked_for_again() -> None:
 )
 def test_a_mistake_is_named(mistake: dict[str, float]) -> None:
     (name,) = mistake
-    with pytest.raises(ParameterError, match=f"pcie.{name}"):
-        PcieConfig(**mistake)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=rf"nic\.pcie.*{name}"):
+        validate(PcieConfig, mistake, "nic.pcie")

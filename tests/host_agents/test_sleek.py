@@ -18,6 +18,7 @@ from host_agents.selective_repeat import SelectiveRepeatSender
 from host_agents.sleek import Sleek
 from host_agents.timers import NEVER
 from p4cc._link import Trouble, Wire, connect, pair
+from p4switch.errors import UserError, validate
 from tests.host_agents.narrow import of_kind, replace_method
 
 PACKET = 1058
@@ -287,8 +288,8 @@ def test_it_needs_selective_repeat_without_other_detection(config: dict[str, str
 )
 def test_its_constants_have_ranges(constant: dict[str, float] | dict[str, int]) -> None:
     (name,) = constant
-    with pytest.raises(ParameterError, match=rf"sleek\.{name} .*: expected "):
-        SleekConfig(**constant)
+    with pytest.raises(UserError, match=rf"nic\.sleek\.{name}: should be "):
+        validate(SleekConfig, constant, "nic.sleek")
 
 
 def test_a_packet_of_expresspass_that_a_probe_found_missing_draws_credits() -> None:
