@@ -121,7 +121,7 @@ def _shown(value: object) -> object:
 
 
 def write(folder: Path, contents: Mapping[str, bytes]) -> Result:
-    """Write the files of a run into its folder, which may have what its world has written there.
+    """Write the files of a run into its folder, which may already have files of its world.
 
     The run may have been made on another machine; the command is that of this process.
     """

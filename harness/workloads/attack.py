@@ -77,7 +77,7 @@ class Attack:
             stop_ns = flow.stop_ns
             if stop_ns is not None and gap_ns:
                 stop_ns = min(stop_ns, start_ns + gap_ns)
-            incast = flow.incast if i == 0 else None  # the host announces the group with one message only
+            incast = flow.incast if i == 0 else None  # only one message of the flow announces the incast
             piece = copy(flow)
             piece.size_bytes, piece.start_ns, piece.stop_ns = own_bytes, start_ns, stop_ns
             piece.qp, piece.incast = None, incast
@@ -97,17 +97,17 @@ def attacked(traffic: Traffic, attack: Attack) -> Traffic:
 
 
 class _Attacked(Traffic):
-    """Traffic that reports a flow to its workload when all of the flow's pieces are there."""
+    """Traffic under an attack, which reports a flow to its workload when the last piece ends."""
 
     def __init__(self, traffic: Traffic, attack: Attack) -> None:
         self._traffic = traffic
         self._attack = attack
-        self._known = 0  # number of flows
-        # Numbers of pieces that have not ended, by the identity of their flow, which the pieces
-        # keep alive.
+        self._known = 0  # number of flows so far
+        # Number of pieces that have not ended, by the flow's identity. Pieces refer to their flow,
+        # so the identity stays unique.
         self._undelivered: dict[int, int] = {}
         self._uncompleted: dict[int, int] = {}
-        self._sent_bytes: dict[int, int] = {}  # bytes of the pieces that have ended, by flow likewise
+        self._sent_bytes: dict[int, int] = {}  # bytes of the pieces that have ended, by the flow's identity
         super().__init__(self._pieces_of(traffic.flows), traffic.assignments)
 
     @property
@@ -171,7 +171,7 @@ class _Attacked(Traffic):
 
 
 def _more(left: dict[int, int], whole: Flow) -> bool:
-    """Count a piece of a flow that has ended, and return whether there are more."""
+    """Count one ended piece of a flow, and return whether pieces are left."""
     left[id(whole)] = left.get(id(whole), whole.pieces) - 1
     if left[id(whole)]:
         return True

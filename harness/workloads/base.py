@@ -35,20 +35,21 @@ Role = Literal["attacker", "victim"]
 
 NONE = "none"  # the workload of a scenario that has only flows of groups
 
-MAX_FLOWS = 2_000_000  # limit at the start of a run; a flow takes some 500 bytes
+MAX_FLOWS = 2_000_000  # largest number of flows at the start of a run; a flow takes some 500 bytes
 
 
 @dataclass(slots=True)
 class Flow:
     """One message.
 
-    `source` and `destination` are host indices; flows of one `qp` name share a queue pair, in order.
+    `source` and `destination` are host indices. Flows with the same `qp` name share a queue pair,
+    in order.
 
-    With `stop_ns` a flow sends until then, and `size_bytes` is only an upper bound; afterwards it
-    is the number of bytes sent. A flow with further destinations is a multicast, which ends when
-    each of them has all of it. A flow with further sources is a reduction, which each of them
-    sends. Under an attack (`harness/workloads/attack.py`) the world gets pieces of flows. Each
-    piece is a flow that refers to the flow it belongs to.
+    A flow with `stop_ns` sends until that time. Before it ends, `size_bytes` is an upper bound;
+    afterwards it is the number of bytes sent. A flow with further destinations is a multicast. It
+    ends when each destination has all of it. A flow with further sources is a reduction, and each
+    source sends all of it. Under an attack (`harness/workloads/attack.py`) the world gets pieces of
+    flows. Each piece is a flow that refers to the flow it belongs to.
     """
 
     source: int
@@ -87,7 +88,7 @@ class Flow:
 
     @property
     def number(self) -> int:
-        """Number from 0, in the order in which the workload makes flows, whether broken up or not."""
+        """Number of the flow, from 0, in the order of generation; a piece has the number of its flow."""
         return self.index if self.whole is None else self.whole.index
 
     @property
@@ -149,9 +150,9 @@ class Traffic:
         """True if events at a host start flows at that host only, which depend on its own events only.
 
         Then `on_delivered` returns flows from the destination, and `on_completed` returns flows
-        from the source. With several workers each has the events of its own hosts, and a flow that
-        comes from another worker is a copy. So such traffic recognizes flows by their fields, and
-        joins what its workers know for the summary: `part` and `join`.
+        from the source. With several workers, each worker processes the events of its own hosts,
+        and gets copies of other workers' flows. So this traffic has to recognize flows by their
+        fields. For the summary, `part` returns one worker's state and `join` adds it.
         """
         return self.independent
 
@@ -228,7 +229,7 @@ class WorkloadParameters(Table):
         return ()
 
     def collectives(self, setting: Setting) -> Sequence[CollectiveGroup]:
-        """Return the groups whose operations the switches replicate and combine, numbered."""
+        """Return the groups whose operations the switches replicate and combine, with their numbers."""
         return ()
 
 

@@ -2,14 +2,18 @@
 
 Nodes may also take part in collectives. A file is a sequence of protobuf messages, each preceded by
 its length: the trace's metadata, then the nodes. It may be compressed by gzip. The fields that are
-read are declared below; all others are skipped. Nodes wait for their data dependencies, and nodes
-without these for their control dependencies. Those with `is_cpu_op` compute on the host's
-processor, others on its accelerator, one at a time on each; loads and stores take their time on a
-third. A collective of PyTorch on the processor counts as computing: it launches the accelerator's
-collective, which is a node of its own. All members of a group have the same collectives, in the
-order of their files. `comm_size` is the input of a rank in bytes: everything that is reduced or
-sent to others, or for an all-gather or a gather the rank's own part. PyTorch's traces list the
-ranks of each group in a node `process_group:init`.
+read are declared below; all others are skipped.
+
+A node waits for its data dependencies, or for its control dependencies if it has no others. A rank
+has three units, each of which executes one node at a time. The host's processor computes nodes with
+`is_cpu_op`, the accelerator computes all others, and the third unit executes loads and stores. A
+collective of PyTorch on the processor counts as computing, because it only launches the
+accelerator's collective, which is a node of its own.
+
+All members of a group have the same collectives, in the order of their files. `comm_size` is the
+number of bytes that a rank contributes: the whole vector that is reduced or sent to others, or the
+rank's own part in an all-gather or a gather. PyTorch's traces list the ranks of each group in a
+node `process_group:init`.
 """
 
 from __future__ import annotations

@@ -56,15 +56,16 @@ Numbers = NDArray[Any]
 class Application(Table):
     """Group of hosts with their common application.
 
-    Its size is given by the `operations` of each initiator (for an all-reduce, transactions of a
-    read and a write), or by the `size_bytes` of the whole vector. Each of the `initiators`, evenly
-    spread over the members, has a slice. By default all members initiate, or one for a broadcast.
-    In unicast reads and writes members with even ranks initiate operations with the next rank.
+    The size is given by the `operations` of each initiator or by the `size_bytes` of the whole
+    vector. An operation of an all-reduce is a read and a write. The `initiators` are evenly spread
+    over the members, and each has a slice of the vector. By default all members are initiators; a
+    broadcast has one. In unicast reads and writes, members with even ranks initiate operations with
+    the next rank.
 
-    Kind `random` has `sets` of operations, each with a number of operations in the range
-    `set_operations`, and with a pause of `idle_cycles` before each but the first. Each operation is
-    a read or a write with equal probability. Every `unicast_every`-th set has unicast operations,
-    `unicast_factor` times as many, towards one host.
+    Kind `random` has `sets` of operations, with a pause of `idle_cycles` before each set but the
+    first. The number of operations in a set is in the range `set_operations`. Each operation is a
+    read or a write with equal probability. Every `unicast_every`-th set has unicast operations
+    towards one host, `unicast_factor` times as many.
     """
 
     kind: Kind = "all_reduce"  # kind of operation
@@ -76,7 +77,8 @@ class Application(Table):
     size_bytes: Size | None = None  # size of the whole vector
     initiators: Annotated[int, Field(ge=1)] | None = None  # number of members that have a slice
     operator: Literal["sum", "min", "max", "and", "or", "xor"] = "sum"  # operator that combines contributions
-    window: Annotated[int, Field(ge=1)] = 128  # sequences in progress of an initiator, by kind of operation: slots
+    # Slots of each initiator for each kind of operation: sequences in progress.
+    window: Annotated[int, Field(ge=1)] = 128
     first_sequence: Annotated[int, Field(ge=1, le=1 << 30)] = 1  # first sequence number of each initiator, from 1
     sets: Annotated[int, Field(ge=1, le=10_000)] = 10  # kind random: number of sets of operations
     set_operations: Range = (64, 256)  # kind random: the least and the most operations of a set

@@ -15,11 +15,11 @@ from harness.columns.collectives import OPERATIONS, PEAKS, recorded_by_hosts
 from topologies.collectives import CollectiveGroup, trees
 from topologies.model import Topology
 
-# Flits of an operation and member in unicast: requests and responses with their headers, 1 + 9 or 9
-# + 1.
+# Flits in unicast for one operation and member, with headers. A read's request has 1 and its
+# response 9; a write's request has 9 and its response 1.
 FLITS = 10
-PUSH_FLITS = 20  # flits of a pushed operation, counted at its member: those of a read and a write together
-READ_SLOT_BYTES = 140  # size in p4src/collective.p4: the state, and 32 lanes
+PUSH_FLITS = 20  # flits of a pushed operation, counted at its member: as many as those of a read and a write
+READ_SLOT_BYTES = 140  # bytes in p4src/collective.p4: the state, and 32 lanes
 WRITE_SLOT_BYTES = 12
 
 OperationRow = tuple[str, int, int, int, int, int]  # kind, group, posted, sent, done (-1: never), repeats
@@ -31,7 +31,7 @@ class CollectiveReport:
 
     ended_ns: int  # end of its program; -1: it has not ended
     cycle_ns: float
-    operations: list[OperationRow]  # operations that were sent
+    operations: list[OperationRow]  # number of operations that were sent
     counts: dict[str, int]  # counts of the engine
     sizes: dict[str, int]  # largest numbers of entries in its queues and arrays
     contents: bytes | None  # contents of its memory
@@ -110,14 +110,16 @@ def figures(table: pd.DataFrame, members: Mapping[int, int], hosts: int, cycle_n
 
 
 def slot_bytes(table: pd.DataFrame, topology: Topology, groups: Sequence[CollectiveGroup]) -> dict[str, dict[str, Any]]:
-    """Return the bytes of slots by switch: reserved, the peak in use, and the peak by port.
+    """Return the bytes of slots by switch.
 
-    The keys are `reserved_bytes`, `peak_bytes`, and `ports`, for operations whose tree has that port.
+    For each switch, `reserved_bytes` is the reserved memory, and `peak_bytes` is the largest use.
+    `ports` has the largest use by operations whose tree has the port.
 
     An operation uses its slot from the sending of its request until it is answered.
     """
     own: dict[str, Counter[int]] = {}
-    through: dict[tuple[str, int | None], set[tuple[int, int]]] = {}  # (switch, port or any) -> (group, tree)
+    # Trees (group, tree) through a switch and a port; port None: through the switch.
+    through: dict[tuple[str, int | None], set[tuple[int, int]]] = {}
     for group in groups:
         for number, tree in enumerate(trees(topology, group), start=1):
             for switch in (node for node, children in tree.down.items() if children):

@@ -25,7 +25,7 @@ Group = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2)]
 
 @register("exchange")
 class Exchange(WorkloadParameters):
-    """Collective of each group, done `steps` times, each after `compute_ns` of computing."""
+    """Collective of each group, repeated `steps` times, each time after `compute_ns` of computing."""
 
     collective: Collective = "all-reduce"  # the collective of each group
     algorithm: Algorithm = "ring"  # algorithm of the collective

@@ -30,13 +30,14 @@ class IncastMix(WorkloadParameters):
     """Incasts and long flows with a given load.
 
     `load` is the payload on the uplinks of the switches next to the hosts, relative to the uplinks'
-    capacity in one direction. The share `short_share` of it belongs to incasts: `senders` random
-    hosts send to another one, each a message of one of the sizes `short_bytes`, at once or up to
-    `jitter_ns` later. With `announced` the senders know of the incast and its senders. With
-    `persistent_groups` the hosts of so many groups are drawn once, and each incast is one of a
-    random group, whose messages between two hosts share a queue pair. The rest is flows of
-    `long_bytes`. Short messages have the class `short_priority`, if one is given. Both arrive until
-    `duration_ns`.
+    capacity in one direction. Incasts are the share `short_share` of it, and flows of `long_bytes`
+    are the rest. Both arrive until `duration_ns`.
+
+    In an incast `senders` random hosts send to another random host, at once or up to `jitter_ns`
+    later. The size of each message is drawn from `short_bytes`. With `announced` the senders know
+    of the incast and its senders. With `persistent_groups` that number of groups of hosts is drawn
+    once, and each incast takes place in a random group; its messages between the same two hosts
+    share a queue pair. Short messages have the class `short_priority`, if one is given.
     """
 
     load: Annotated[float, Field(gt=0, lt=1)] = 0.4  # relative to the uplinks' capacity, one way

@@ -39,8 +39,8 @@ class Ns3Flows(TimedParameters):
     # Number of the first host in the file; none: the numbers of the topology's file, or 0.
     first_host: Annotated[int, Field(ge=0)] | None = None
     classes: Classes = {}  # class of data by the file's priority, as "3"; others: the NIC's class
-    # Payload of a packet, for lists with packet counts of the simulator before HPCC's; none: the
-    # list has bytes.
+    # Payload of a packet, for the older simulator's lists, which have packet counts; none: the list
+    # has bytes.
     packet_bytes: Annotated[int, Field(ge=1, le=65535)] | None = None
 
     def generate(self, setting: Setting) -> Traffic:

@@ -6,18 +6,18 @@
 | recursive-doubling | log n of all | log n, doubling | log n, halving | log n of a half |
 | tree (binomial) | reduce, broadcast | gather, broadcast | reduce, scatter | |
 
-Collectives with a root, which is the first rank of the group (reduce and gather to it; broadcast
-and scatter from it), go along the ring from one rank to the next, or over the tree, which recursive
-doubling uses, too.
+Reduce and gather send to a root, broadcast and scatter send from it. The root is the first rank of
+the group. These collectives go along the ring from one rank to the next, or over the tree.
+Recursive doubling uses the tree for them, too.
 
 If the size of the group is no power of two, recursive doubling uses the next lower one. Each excess
-rank has a partner, which takes part for both. It sends its data to the partner first, and gets the
-result from it afterwards.
+rank has a partner that represents both. It sends its data to the partner first, and gets the result
+from it afterwards.
 
-A size is that of the vector that is reduced, that all ranks have in the end, or that a rank has for
-all others. For a collective with a root it is the size at the root. Reducing takes no time of its
-own. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in
-MPICH", IJHPCA 2005; the ring is Patarasuk and Yuan's (JPDC 2009).
+The size of a collective is that of the reduced vector, of the result that all ranks have, or of the
+data that one rank has for all others. For a collective with a root it is the size at the root.
+Reducing takes no time of its own. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective
+Communication Operations in MPICH", IJHPCA 2005; the ring is Patarasuk and Yuan's (JPDC 2009).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ Collective = Literal[
 ]
 Algorithm = Literal["ring", "recursive-doubling", "tree"]
 
-_Round = list[tuple[int, int, int]]  # rounds of sender and receiver, by place in the group, and blocks of 1/n
+# One round: sender and receiver, by place in the group, and number of blocks of 1/n.
+_Round = list[tuple[int, int, int]]
 _TO_ROOT, _FROM_ROOT = ("reduce", "gather"), ("broadcast", "scatter")
 
 
@@ -48,9 +49,9 @@ def add(
 ) -> Ends:
     """Add a collective to a schedule and return the operations that end it.
 
-    Each rank begins `after` its given operations. It begins a round when everything that it sent
-    and received before is done. Raises UserError if the algorithm does not support the collective
-    or the group.
+    Each rank begins `after` its given operations. It begins a round when all its messages of the
+    rounds before are sent and received. Raises UserError if the algorithm does not support the
+    collective or the group.
     """
     n = len(group)
     last = {rank: list(after.get(rank, ())) for rank in group}
@@ -102,9 +103,9 @@ def _doubling(collective: Collective, n: int) -> Iterator[_Round]:
         yield from _back(_doubling("all-gather", n))
         return
     taking_part = 1 << (n.bit_length() - 1)
-    partners = n - taking_part  # number of ranks 1, 3, 5, ... that also represent the rank before them
+    partners = n - taking_part  # number of ranks (1, 3, 5, ...) that also represent the rank before them
     place = [2 * i + 1 if i < partners else i + partners for i in range(taking_part)]
-    ranks = [2 if i < partners else 1 for i in range(taking_part)]  # number of ranks that it represents
+    ranks = [2 if i < partners else 1 for i in range(taking_part)]  # number of ranks that each participant represents
     before, afterwards = {"all-reduce": (n, n), "all-gather": (1, n - 1)}.get(collective, (n - 1, n - 1))
     if partners:
         yield [(2 * i, 2 * i + 1, before) for i in range(partners)]
@@ -113,7 +114,8 @@ def _doubling(collective: Collective, n: int) -> Iterator[_Round]:
         for i in range(taking_part):
             first = i - i % distance
             heard_of = sum(ranks[first : first + distance])
-            alike = sum(ranks[(i ^ distance) % (2 * distance) :: 2 * distance])  # number of ranks that take this way
+            # Number of ranks whose data takes this way.
+            alike = sum(ranks[(i ^ distance) % (2 * distance) :: 2 * distance])
             blocks = {"all-reduce": n, "all-gather": heard_of}.get(collective, heard_of * alike)
             messages.append((place[i], place[i ^ distance], blocks))
         yield messages

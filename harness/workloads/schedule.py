@@ -1,16 +1,15 @@
 """Schedules: operations of ranks that wait for each other: computing, sending, receiving.
 
-A send is a message of the network. It starts when everything that it requires is done, whether or
-not the receive has begun, and it is done when it is acknowledged. A receive is done when it has
-begun and its message is delivered. Computing occupies one of its rank's processors, which work
-sequentially.
+A send is a message of the network. It starts when everything that it requires is done, even if the
+receive has not begun. It is done when it is acknowledged. A receive is done when it has begun and
+its message is delivered. Computing occupies one of its rank's processors, which work sequentially.
 
-Whatever follows from known facts is scheduled at once, ahead of the network's time, and is not
-moved later. So a processor takes up work in the order in which its ready times become known, which
-is not always their order: work released by a message is queued behind all computing that waited for
-no message, even if it was ready earlier. In the same way, a message matches one of the receives
-with its source, destination and tag that are known at its arrival: the one that begins first. A
-receive from any source, or with any tag, takes the message that arrived first.
+An operation is scheduled as soon as its start can be computed, ahead of the network's time, and is
+not moved later. So a processor takes work in the order in which its start times become known. This
+may differ from the order of the start times: work released by a message is queued behind all
+computing that waited for no message, even if it was ready earlier. A message matches a receive with
+its source, destination and tag that is known at its arrival; of several, the one that begins first.
+A receive from any source, or with any tag, takes the message that arrived first.
 """
 
 from __future__ import annotations
@@ -27,10 +26,11 @@ from harness.workloads.base import MAX_FLOWS, MAX_SIZE_BYTES, MAX_TIME_NS, Flow,
 from p4switch.errors import UserError
 
 ANY: Final = -(1 << 64)  # any source, or any tag, of a receive
-_Channel = tuple[int, int]  # source and tag, at a destination
-_Receives = dict[_Channel, list[tuple[int, int]]]  # heaps of the times at which receives begin, and their numbers
+_Channel = tuple[int, int]  # source and tag of messages at one destination
+# Heaps of the times at which receives begin, with the receives' numbers.
+_Receives = dict[_Channel, list[tuple[int, int]]]
 _Part = tuple["array[int]", int, dict[int, _Receives]]  # ends of operations, messages under way, receives by rank
-MAX_OPERATIONS = 3 * MAX_FLOWS  # a message is two operations, and a computation precedes it
+MAX_OPERATIONS = 3 * MAX_FLOWS  # operations for each flow: a send, a receive and a computation before it
 _MOST_SHOWN = 8  # number of receives that an error message names
 
 
@@ -120,7 +120,7 @@ class Schedule:
 
 
 def _choosing(operations: Iterable[Operation]) -> set[int]:
-    """Return the ranks with receives from any source or with any tag."""
+    """Return the ranks that have receives from any source or with any tag."""
     return {one.rank for one in operations if one.kind == "recv" and ANY in (one.peer, one.tag)}
 
 
@@ -133,7 +133,7 @@ def _tag(tag: int) -> str:
 
 
 class ScheduleTraffic(Traffic):
-    """Traffic that carries a schedule out; `hosts` are those of the ranks."""
+    """Traffic that executes a schedule; `hosts` has the host of each rank."""
 
     def __init__(self, schedule: Schedule, hosts: Sequence[int]) -> None:
         self._operations = operations = schedule.operations
@@ -154,14 +154,14 @@ class ScheduleTraffic(Traffic):
         self._choosing = _choosing(operations)
         self._groups = {step: f"step {step + 1}" for step in {one.step for one in operations}}
         self._free_ns: defaultdict[tuple[int, int], int] = defaultdict(int)  # processors, by rank and number
-        # Non-empty queues by destination and channel. Times of messages that no receive has taken
-        # yet:
+        # Arrival times of messages that no receive has taken yet, by destination and channel,
+        # without empty queues.
         self._arrived: defaultdict[int, dict[_Channel, deque[int]]] = defaultdict(dict)
-        # Receives that have no message yet: the time at which they begin, which may be after a
-        # message's arrival, and their number.
+        # Receives without a message, by destination and channel: the time at which each begins,
+        # which may be after a message's arrival, and its number.
         self._waiting: defaultdict[int, _Receives] = defaultdict(dict)
-        self._under_way = 0  # deliveries and acknowledgements that are still to come
-        self._events: list[tuple[int, int, bool]] = []  # time, operation, whether it begins or ends
+        self._under_way = 0  # number of deliveries and acknowledgements that are still expected
+        self._events: list[tuple[int, int, bool]] = []  # heap of (time, operation, whether it begins)
         for i, missing in enumerate(self._missing):
             if not missing:
                 heappush(self._events, (0, i, True))

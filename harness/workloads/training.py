@@ -1,9 +1,9 @@
 """A training step of a language model, data-, tensor- and pipeline-parallel, with one forward, one backward (1F1B).
 
-Rank p (D T) + d T + t is tensor t of replica d of stage p. In each pass of a micro-batch a tensor group computes and
-all-reduces in turns; stages hand activations and their gradients on; at the end of a step the replicas all-reduce the
-weights' gradients. Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using
-Megatron-LM", SC 2021.
+Rank p (D T) + d T + t is tensor t of replica d of stage p. In each pass of a micro-batch the ranks of a tensor group
+compute and all-reduce alternately. Each stage sends activations to the next stage, and their gradients to the one
+before. At the end of a step the replicas all-reduce the weights' gradients. Source: Narayanan et al., "Efficient
+Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", SC 2021.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Pass = Literal["forward", "backward"]
 class Training(WorkloadParameters):
     """Training with sizes in payload bytes.
 
-    A stage's times are those of one micro-batch, and are divided among its turns.
+    A stage's computing times are those of one micro-batch; each of the `turns` takes an equal part.
     """
 
     data: Degree = 8  # number of replicas of the model
@@ -43,9 +43,11 @@ class Training(WorkloadParameters):
     pipeline: Degree = 4  # number of stages
     micro_batches: Annotated[int, Field(ge=1, le=1024)] = 8  # number of micro-batches of each replica in a step
     steps: Annotated[int, Field(ge=1, le=1000)] = 1  # number of steps, one after the other
-    turns: Annotated[int, Field(ge=1, le=1000)] = 2  # all-reduces of a tensor group in each pass of a micro-batch
-    tensor_bytes: Size = 262_144  # size of the vector of each of these
-    # Size of the message from each rank of a stage to its peer in the next, and back.
+    # Number of all-reduces of a tensor group in each pass of a micro-batch.
+    turns: Annotated[int, Field(ge=1, le=1000)] = 2
+    tensor_bytes: Size = 262_144  # size of the vector of each all-reduce in a tensor group
+    # Size of the message from each rank of a stage to its peer in the next stage, and of the
+    # message back.
     activation_bytes: Size = 262_144
     gradient_bytes: Size = 4_000_000  # size of the gradients of each rank's weights
     forward_ns: Time = 100_000  # forward time of a stage and micro-batch
@@ -114,7 +116,7 @@ class Training(WorkloadParameters):
                 for part, rank in enumerate(group):
                     last[rank] = [*last[rank], schedule.recv(rank, self._rank(before, replica, part), tag=tag)]
             self._pass(schedule, last, group, self.forward_ns if forward else self.backward_ns, tags)
-            if 0 <= behind < self.pipeline:  # the step goes on
+            if 0 <= behind < self.pipeline:  # another stage continues the pass
                 for part, rank in enumerate(group):
                     peer = self._rank(behind, replica, part)
                     schedule.send(rank, peer, self.activation_bytes, last[rank], tag)

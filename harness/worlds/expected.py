@@ -30,10 +30,10 @@ from topologies import Topology
 from topologies.group_paths import group_paths
 from topologies.shortest_paths import shortest_paths
 
-# The following is the memory of the program itself, of each host, switch and port between switches,
-# of each flow and queue pair, and of each frame in flight, including its sender's state of it. A
-# queue pair keeps its sending half if the reaction point sends through it for other queue pairs, or
-# has packets of its own and does not come to rest.
+# Memory of the program itself, of each host, of each switch, of each port between switches, of each
+# flow, of each queue pair, and of each frame on the links with its sender's state. A queue pair
+# keeps its sending half if its reaction point sends through it for other queue pairs, or if its
+# reaction point has packets of its own and does not come to rest.
 _PROGRAM_BYTES = 175_000_000
 _HOST_BYTES = 8_000
 _SWITCH_BYTES = 10_000
@@ -45,9 +45,8 @@ _FRAME_BYTES = 560
 _WAITING_BYTES = 680  # bytes of a frame in a queue
 _SAMPLE_BYTES = 96  # bytes of a queue sample, including its row of the table
 _OPERATION_BYTES = 600  # bytes of an operation of a collective, including its row of the table
-# The following is the CPU time of the set-up, of one flow, of a data packet and its answers at the
-# hosts, which grows with the memory that does not fit into the caches, and of one frame on one
-# link.
+# CPU time of the set-up, of one flow, of a data packet with its answers at the hosts, and of one
+# frame on one link. The time of a packet grows with the memory that does not fit into the caches.
 _SET_UP_S = 1.0
 _SET_UP_PORT_S = 150e-6
 _FLOW_S = 65e-6  # measured with a training step of 14,848 flows
@@ -63,11 +62,11 @@ _TERMS = Terms(crossing_s=0.3e-6, copying_s=8e-9, meeting_s=10e-6, meeting_each_
 # int.p4, 50 kB with dart.p4.
 _TRACE_BYTES = 30_000
 _HOPS_BYTES = 1_000  # without the events of pipelines
-_TURN_MEETINGS = 3  # meetings in a window, if hosts take turns
-_NOTED_S = 20e-6  # CPU time of a flow in the session; in that case each worker has a session
+_TURN_MEETINGS = 3  # meetings of the workers in a window, if hosts take turns
+_NOTED_S = 20e-6  # CPU time of a flow in the session, of which each worker then has one
 _LEAST_GAIN = 1.25  # smallest speed-up in wall-clock time for which workers are worth their memory
 _LEAST_S = 1.0  # smallest wall-clock time that they save
-_MOST_WALKED = 100_000  # limit of flows if some start after others are done: some 30 us each
+_MOST_WALKED = 100_000  # largest number of flows if some start after others are done: each takes some 30 us
 _STARTS, _ARRIVES, _ENDS = range(3)
 
 
@@ -117,7 +116,7 @@ class Expected:
 
     @property
     def memory_range_bytes(self) -> tuple[int, int]:
-        """Memory if no frame waits, and if no sender reacts to feedback."""
+        """Memory as a range: without any waiting frame, and without any reaction of senders to feedback."""
         return self._memory_bytes(0), self._memory_bytes(self.waiting.most)
 
     def _memory_bytes(self, waiting: int) -> int:
@@ -307,10 +306,8 @@ def _queue_pairs_bytes(run: Run, flows: Iterable[Flow]) -> int:
 class _Walk:
     """Walk through dependent flows, in which only links and base RTTs take time.
 
-    A host's link carries one flow after the other.
-
-    A traffic with very many flows is not walked to its end; its totals are `whole` times those of
-    the walk.
+    A host's link carries one flow after the other. If a traffic has very many flows, the walk ends
+    early, and the totals are `whole` times those of the walk.
     """
 
     def __init__(self, run: Run, traffic: Traffic, packet_ns: Sequence[float]) -> None:
@@ -415,9 +412,9 @@ class Paths:
 
 
 def _window_ns(topology: Topology) -> int:
-    """Return two delays of the shortest link if every link connects two sides, else one.
+    """Return the length of a window of workers: one or two delays of the shortest link.
 
-    See docs/decisions/0002.
+    It is two delays if the network is bipartite. See docs/decisions/0002.
     """
     shortest_ns = min(link.delay_ns for link in topology.links)
     two_sides = nx.is_bipartite(nx.Graph((link.a, link.b) for link in topology.links))

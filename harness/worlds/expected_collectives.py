@@ -154,7 +154,7 @@ def _operations(step: Step, joining: Joining | None) -> Iterator[tuple[str, floa
 
 
 class _Group:
-    """Members of a group, and the mean cost of an operation over its trees, which take turns."""
+    """Members of a group, and the mean cost of an operation over its trees, which are used in turn."""
 
     def __init__(self, topology: Topology, group: CollectiveGroup) -> None:
         group_trees = trees(topology, group)
@@ -192,7 +192,7 @@ class _Links:
         self._request = {kind: charged(size) for kind, size in _REQUEST_BYTES.items()}
         self._answer = {kind: charged(size) for kind, size in _ANSWER_BYTES.items()}
         self.slots = sum(group.slots for group in self._groups.values())
-        # By kind, of the paths over so many switches.
+        # By kind, and by the number of switches on the path.
         self._rtts_ns = {
             kind: base_rtts(
                 run.topology, self._request[kind], self._answer[kind], run.scenario.switch.latency_ns

@@ -26,7 +26,8 @@ from host_agents.qp import QueuePair
 from host_agents.registry import LoadBalancing, Protocol
 
 # Requests of the run's session to a host, and events of a host for the session. Times are ns of the
-# model. Every flow needs several of them, and tuples with names take twice as long to make.
+# model. They are dataclasses with slots, because every flow needs several of them, and named tuples
+# take twice as long to create.
 
 
 @dataclass(slots=True)
@@ -160,7 +161,7 @@ class HostSession:
     def connect(self, request: Connect) -> None:
         number = request.number
         if not self._samples and len(self._to_retire) > 1:
-            last = self._to_retire.pop()  # it may be the caller
+            last = self._to_retire.pop()  # the session may be about to use this queue pair
             self._retire()
             self._to_retire.append(last)
         protocol, balancing = self._senders.get(request.part, (None, None))
@@ -177,9 +178,9 @@ class HostSession:
             self.nic.join(request.joins)
 
     def post(self, request: Post, now_ns: int) -> None:
-        """Post a flow to the NIC, which may have to send then.
+        """Post a flow to the NIC, after which the NIC may have a frame to send.
 
-        It fails on a connection that has failed.
+        A flow on a failed connection fails at once.
         """
         qp = self._queue_pairs[request.number]
         if qp.failed:
@@ -191,7 +192,7 @@ class HostSession:
         self._active[request.number] = self._active.get(request.number, 0) + 1
 
     def assign(self, request: Assignment) -> None:
-        """Start collectives; the NIC has to send at their start."""
+        """Start collectives. The NIC may have frames to send when they start."""
         engine = self.nic.open_collectives(request.config, request.contents)
         self._program = Program(engine, lambda now_ns: self._tell(Ended(now_ns)))
         for joining in request.joinings:
@@ -218,9 +219,10 @@ class HostSession:
         return samples
 
     def connection_of(self, part: object) -> int | None:
-        """Return the number of the first connection that uses this reaction or notification point or load balancer.
+        """Return the number of the first connection that uses an object of a protocol or load balancer.
 
-        None if there is none.
+        The object is a reaction point, a notification point or a load balancer. None if no
+        connection uses it.
         """
         for number, qp in self._queue_pairs.items():
             point = qp.reaction_point
@@ -235,7 +237,7 @@ class HostSession:
         return next((flow for flow, message in self._messages.items() if message.qp.qpn == number), None)
 
     def reaction_points(self) -> Iterator[tuple[int, ReactionPoint]]:
-        """Yield the reaction points of the connections on which this host is sending, by number."""
+        """Yield (connection, reaction point) for the connections on which this host is sending."""
         for number, unfinished in sorted(self._active.items()):
             if unfinished:
                 yield number, self._queue_pairs[number].reaction_point

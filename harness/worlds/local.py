@@ -82,7 +82,7 @@ class LocalWorld:
         return self.session.finished
 
     def progress(self) -> tuple[int, int]:
-        """Return what `Session.progress` is."""
+        """Return the progress of the run, as `Session.progress` does."""
         return self.session.progress
 
     def failures(self) -> int:
@@ -109,11 +109,11 @@ class LocalWorld:
         return bool(held["queued"] or held["on_wire"]) or any(nic.next_wakeup_ns() < NEVER for nic in self.network.nics)
 
     def moved(self) -> int:
-        """Return the sum of what `HostSession.moved` returns."""
+        """Return the sum of `HostSession.moved` over the hosts of this process."""
         return sum(host.moved() for _, host in self.network.own_hosts())
 
     def advanced_bytes(self) -> int:
-        """Return the sum of what `HostSession.advanced_bytes` returns."""
+        """Return the sum of `HostSession.advanced_bytes` over the hosts of this process."""
         return sum(host.advanced_bytes() for _, host in self.network.own_hosts())
 
     def rate_samples(self, now_ns: int) -> list[RateSample]:

@@ -286,7 +286,7 @@ class Network:
             yield time_ns, f"{b} to {a}" if direction else f"{a} to {b}", wire.materialize(headers)
 
     def traced(self, pipe: str) -> Traced:
-        """Return how to read what a pipe's traced pipeline has recorded."""
+        """Return the reader of the actions that a pipe's traced pipeline records."""
         traced = self.pipelines[pipe].traced
         assert traced is not None
         return traced

@@ -232,9 +232,9 @@ class Workers(Joined):
         os._exit(1)
 
     def _wait_to_be_ended(self) -> NoReturn:
-        """Wait for the end by the first worker.
+        """Wait until the first worker ends this process.
 
-        It may not yet have seen that all workers came to the last synchronization.
+        The first worker may not yet have seen that all workers reached the last synchronization.
         """
         while os.getppid() == self._parent:
             time.sleep(_LOOK_S)

@@ -95,11 +95,11 @@ class PartitionedWorld:
         return self._crew.either(self._local.is_busy())
 
     def moved(self) -> int:
-        """Return the sum of what `HostSession.moved` returns."""
+        """Return the sum of `HostSession.moved` over all hosts."""
         return sum(self._crew.gather(self._local.moved()))
 
     def advanced_bytes(self) -> int:
-        """Return the sum of what `HostSession.advanced_bytes` returns."""
+        """Return the sum of `HostSession.advanced_bytes` over all hosts."""
         return sum(self._crew.gather(self._local.advanced_bytes()))
 
     def rate_samples(self, now_ns: int) -> list[RateSample]:
@@ -121,7 +121,7 @@ class PartitionedWorld:
     def collect_details(self) -> None:
         """Pass all flows, and all details of flows, that the workers have to the first session.
 
-        It takes over the flows while the others prepare the details.
+        The first worker takes over the flows while the others prepare the details.
         """
         session = self._local.session
         if session.divided:
@@ -187,7 +187,7 @@ class PartitionedWorld:
     # Cost
 
     def look_at_memory(self, limit: MemoryLimit, now_ns: int, queue_samples: int) -> None:
-        """Raise UserError if memory does not suffice for what is held and for the tables of the samples.
+        """Raise UserError if memory does not suffice for the current state and the tables of the samples.
 
         With a limit of the run the first worker checks it for all workers; otherwise one worker of
         each machine checks it.

@@ -52,7 +52,7 @@ class NamedErrors(AbstractContextManager[None]):
         if not isinstance(error, Exception | SystemExit) or isinstance(error, UserError | CheckError | MemoryError):
             return
         frames = list(traceback.walk_tb(trace))
-        asked = error.point if isinstance(error, LimitError) else None  # the point that has the limit
+        asked = error.point if isinstance(error, LimitError) else None  # the point whose limit was exceeded
         parts = [part for frame, _ in reversed(frames) if (part := _part_of(frame)) is not None]
         part = asked if isinstance(asked, Point) else next(iter(parts), None)
         if part is not None:

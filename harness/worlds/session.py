@@ -66,10 +66,10 @@ Places = tuple[Numbers, Numbers]  # by flow: both parts of its place
 
 
 class Started(NamedTuple):
-    """Flows of one worker's hosts, of which the first worker does not have all.
+    """Flows of one worker's hosts, for the first worker, which does not know all of them.
 
-    Flows have different indices at different workers, so they are identified by their places.
-    Workers pass everything to the first one at the end as columns, which takes less time than
+    Flows have different indices at different workers, so they are identified by their places. At
+    the end each worker passes its flows to the first one as columns, because these are cheaper than
     objects.
     """
 
@@ -88,7 +88,7 @@ class Details(NamedTuple):
     first_sent_ns: Numbers  # times of the first packets
     completed_ns: Numbers
     sent_columns: dict[str, list[float]]  # columns that senders fill
-    delivered: Places  # delivered flows with one sender and one receiver, likewise
+    delivered: Places  # delivered flows with one sender and one receiver; the next two fields are in the same order
     delivered_ns: Numbers  # times of delivery
     delivered_columns: dict[str, list[float]]  # columns that receivers fill at delivery
     incomplete: dict[Place, dict[int, Sent]]  # flows that are not completed, as their senders have them, by host
@@ -144,7 +144,7 @@ class Session:
         self._joint: set[int] = set()  # numbers of connections with several sources or destinations
         self._shared: dict[tuple[object, ...], Connection] = {}  # by ends and name
         self._incasts: dict[_Incast, list[FlowRecord]] = {}  # announced incasts without a started flow
-        # Connections for the flows of such an incast that are still to start.
+        # Connections of such an incast whose flows have not started yet.
         self._connected: dict[int, Connection] = {}
         self._to_start: list[tuple[int, int]] = []  # a heap of (start_ns, flow)
         self._under_way: set[int] = set()  # flows that were passed to a host and are not done
@@ -155,10 +155,10 @@ class Session:
         self.divided = divided
         self._became_known = array("q")
         self._opened_ns = 0  # flows that became known before it have their connections
-        # Flows that wait for their connection to be opened, and others' flows, in the order in
-        # which a single session would start them: a heap of (start_ns, known_ns, host, number,
-        # flow), where the number orders what follows from one report. Others' flows of which only
-        # the connection matters have index -1.
+        # A heap of (start_ns, known_ns, host, number, flow), in the order in which a single session
+        # would start the flows. It has flows that wait for their connection to be opened, and flows
+        # of other workers; `number` orders the flows that follow from one report. Index -1 marks a
+        # flow of another worker of which only the connection matters.
         self._in_order: list[tuple[int, int, int, int, Flow]] = []
         self._put = 0  # number of flows that were put there
         self.waiting: Counter[int] = Counter()  # number of own flows among these, by host
@@ -219,9 +219,9 @@ class Session:
                 self._hand_over(record)
 
     def learn(self, flow: Flow, known_ns: int, host: int) -> None:
-        """Add a flow that follows from another worker's host at a time.
+        """Add a flow that follows from an event at another worker's host at `known_ns`.
 
-        Raises RuntimeError if connections have been numbered without regard to it.
+        Raises RuntimeError if connections that come after the flow's are already numbered.
         """
         if known_ns < self._opened_ns:
             raise RuntimeError(
@@ -235,7 +235,7 @@ class Session:
             self._put_in_order(flow, known_ns, host)
 
     def concerns_others(self, flow: Flow) -> bool:
-        """Return whether a flow of an own host must be told to the sessions of other workers."""
+        """Return whether sessions of other workers need a flow of this worker's host."""
         return not self.owns(flow.destination) or self._needs_connection(flow) or _is_joint(flow)
 
     def open_before(self, start_ns: int, known_ns: int) -> None:
@@ -332,7 +332,7 @@ class Session:
         self._number(flows)
 
     def _placed(self, started: Started) -> list[int]:
-        """Put the flows of another worker's hosts on their connections, and return those that followed."""
+        """Assign the flows of another worker's hosts to their connections, and return the later ones."""
         records, unknown = self.records, self._columns.unknown
         placed: list[tuple[int, int, FlowRecord]] = []
         later = flows_of(started.later)
@@ -378,7 +378,10 @@ class Session:
         )
 
     def join(self, details: Details) -> None:
-        """Process another worker's details of flows at the end of the run, all of which have their places."""
+        """Process another worker's details of flows at the end of the run.
+
+        All of these flows are known here, with their places.
+        """
         sent, delivered = (list(map(self._on, *places)) for places in (details.sent, details.delivered))
         for record, size_bytes, first_sent_ns, completed_ns in zip(
             sent, details.sizes_bytes, details.first_sent_ns, details.completed_ns, strict=True
@@ -402,7 +405,7 @@ class Session:
     def _number(self, flows: Sequence[int]) -> None:
         """Give flows the numbers that a single session gives them.
 
-        They are in order, as far as they became known at the same time and host.
+        Flows that became known at the same time and host are already in order.
         """
         numbers = np.array(flows, np.int64)
         known_ns, hosts = np.array(self._became_known).reshape(-1, 2)[numbers].T

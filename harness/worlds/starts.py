@@ -103,7 +103,7 @@ class SharedStarts:
         self._own_events.append(event)
 
     def hear(self, messages: list[bytes]) -> None:
-        own_events = iter(self._own_events)  # they come back in the same order
+        own_events = iter(self._own_events)  # messages arrive in the order in which they were sent
         self._own_events = []
         heard = map(reports.unpacked, messages)
         events = [(host, next(own_events) if self._network.owns(host) else event) for _, host, event in heard]

@@ -18,7 +18,7 @@ def pipelines_of(run: Run, compiler: str, traced: bool = False) -> dict[str, Pip
 
 
 def setups_of(run: Run, pipelines: Mapping[str, Pipeline]) -> dict[str, SwitchSetup]:
-    """Return what the controller installs on each pipe."""
+    """Return what the controller needs to set up each pipe, by the pipe's name."""
     return {
         name: SwitchSetup(
             pipelines[name].program,

@@ -1,14 +1,14 @@
-"""Order in which hosts continue if flows start after others are done: decision 5.
+"""Turns of hosts if flows start after others are done: decision 5.
 
-Such hosts go through a window one by one, as independent ones do. But a host is held at an instant
-in which one of its flows starts, or in which it reports something after which flows may start. The
-held hosts then get their turns in order of time: the session processes the host's reports, flows
+Hosts run through a window one by one, as independent hosts do. But a host is held at any time at
+which one of its flows starts, or at which it reports an event after which flows may start. Held
+hosts then get turns in order of time. In a turn the session processes the host's reports, flows
 start, and the host continues until it is held again.
 
-With several workers each has a session, and gives turns to its own hosts without regard to the
-others. It tells them only those flows that go to their hosts or need a new connection. Only new
-connections wait for the order in which all hosts of the network have their turns, because
-connections are numbered in that order.
+With several workers, each worker has a session and gives turns to its own hosts, independently of
+the other workers. A worker sends the others only those flows that go to their hosts or need a new
+connection. Connections are numbered in the order of all hosts' turns, so only new connections wait
+until that order is known.
 """
 
 from __future__ import annotations
@@ -113,10 +113,13 @@ class Turns:
     def settle(self, end_ns: int, again: bool) -> int | None:
         """Continue hosts that are held before `end_ns`, and stop the run if all is done.
 
-        Starts come before the reports of their instant, for which the hosts are held. So a frame of
-        the same instant may wait. While a flow waits for its connection, no host gets a turn at a
-        later time. Return None if all hosts are at the end; otherwise the time of the next turn,
-        which has to wait until the workers have met (`again`).
+        At equal times starts come before reports, because hosts are held for reports. A frame of
+        that time may have to wait. While a flow waits for its connection, no host gets a turn at a
+        later time.
+
+        `again` means that the workers have met since the last call in this window. The result is
+        None if all hosts have reached `end_ns`. Otherwise it is the time of the next turn, which
+        has to wait until the workers have met again.
         """
         session, held = self._session, self._held
         if self._tell_others is not None:
@@ -229,8 +232,8 @@ class Turns:
     def _expect(self, flow: Flow, now_ns: int = -1) -> None:
         """Prepare for a new flow, which may start later than now.
 
-        A run cannot end before each flow has had its least time. From then on each window is one
-        instant, so that the run ends with the instant in which the last flow is done.
+        The run cannot end before the least end of its flows. After that time each window is a
+        single instant, so that the run ends at the time at which the last flow is done.
         """
         if flow.start_ns > now_ns:
             for source in flow.sources:

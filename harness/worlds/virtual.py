@@ -302,7 +302,7 @@ class VirtualWorld:
             self._report_s = reported_s + max(_TELL_EVERY_S, _TELL_EVERY_TIMES * (reported_s - began_s))
 
     def _look_at_memory(self, now_ns: int) -> None:
-        """Raise UserError if memory does not suffice for what is held and for the tables of the samples.
+        """Raise UserError if memory does not suffice for the current state and the tables of the samples.
 
         All workers call this together, at the same model time.
         """
@@ -504,7 +504,7 @@ def _checked_memory(run: Run, traffic: Traffic, workers: int | Ranks) -> MemoryL
 
 
 def _least_ns(paths: Paths, shortest_ns: int, rates_bps: Sequence[int], flow: Flow) -> int:
-    """Return the least time until a flow is done.
+    """Return the least time, in ns, until a flow is done.
 
     It is the time of its payload on its source's link, plus the round trip.
     """

@@ -89,8 +89,8 @@ class Bmv2Switch(PlannedSwitch):
     def counters(self) -> Mapping[str, Any]:
         """Return the kernel's counters of the ports.
 
-        BMv2 reports neither drops nor copies. `drop_in_switch` is the difference of the counters,
-        which is negative if it copied more than it dropped.
+        BMv2 reports neither drops nor copies. `drop_in_switch` is the number of frames that arrived
+        minus the number that left. It is negative if BMv2 copied more frames than it dropped.
         """
         counts = _interface_counts()
         ports: list[Mapping[str, Any]] = []

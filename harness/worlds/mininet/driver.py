@@ -3,7 +3,8 @@
 As in the switches, every event is processed with its nominal time, in order, however late the
 process is. A frame arrives at the time at which the kernel received it, and the link becomes free
 when the last bit is sent. So lateness does not change the inputs and actions of the NIC. It only
-delays frames, which is recorded. The link's delay is slack.
+delays frames, which is recorded. A frame that is sent late by less than the link's delay still
+arrives on time.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ _MOST_AT_ONCE = 3.0  # factor; one stall of the machine is no reason for a hundr
 
 
 def percentile_ns(lag_log2_ns: Sequence[int], share: float) -> float:
-    """Return a percentile of a histogram by powers of 2, linear within a bucket; 0 if it is empty.
+    """Return a percentile of a histogram by powers of 2; 0 if it is empty.
 
-    Bucket i is from 2^i to 2^(i+1).
+    Bucket i is from 2^i to 2^(i+1). Values are taken as evenly distributed within a bucket.
     """
     wanted = share * sum(lag_log2_ns)
     below = 0

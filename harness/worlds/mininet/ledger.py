@@ -155,9 +155,10 @@ def sampled_ports(run: Run, counters: Counters) -> list[Port]:
 def queue_samples(
     ports: Sequence[Port], counters: Counters, *, interval_ns: int, end_ns: int, epoch_ns: int, dilation: int
 ) -> Series:
-    """Return samples from the ports' logs, whose times count from `origin_ns`.
+    """Return samples from the ports' logs.
 
-    `epoch_ns` is model time 0.
+    Each switch's log counts its times from the switch's `origin_ns`, a wall-clock time. `epoch_ns`
+    is the wall-clock time of model time 0.
     """
     times = np.arange(0, end_ns + 1, interval_ns, dtype=np.int64) if ports else np.empty(0, np.int64)
     depths = np.zeros((len(times), len(ports)), np.int64)

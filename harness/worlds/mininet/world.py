@@ -177,7 +177,7 @@ class MininetWorld:
         stack: contextlib.ExitStack,
     ) -> Recording:
         run = self.run_plan
-        # Puts into the cache what the switches will load.
+        # This puts the programs that the switches will load into the cache.
         setups = setups_of(run, pipelines_of(run, self._compiler))
         plans = switch_plans(run, self.dilation, folder)
         net = stack.enter_context(network(run, plans, self._class, launcher))
