@@ -1,6 +1,6 @@
 """Set of addresses whose packets a NIC accepts besides its own.
 
-In compiled code, `in` on a Python set makes an object of the number each time, which takes longer
+In compiled code, `in` on a Python set creates an object for the number each time. This takes longer
 than all other checks of a packet.
 """
 

@@ -18,16 +18,17 @@ LEAST_RECENT: Final = "least_recent"
 ROUND_ROBIN: Final = "round_robin"
 SEPARATE: Final = "separate"
 SHARED: Final = "shared"
-UNICAST_WINDOW: Final = 128  # window of operations towards one host, and in a group that has no window of its own
+UNICAST_WINDOW: Final = 128  # window of operations towards one host, and in groups that set no window
 
 
 @dataclass(frozen=True)
 class Joining:
     """Membership of a host in a group, with its rank.
 
-    `window`, a power of two, is the number of slots that a switch has for an initiator. An operation's sequence number
-    is less than `window` above that of the initiator's oldest unanswered operation of the same kind. A `push` group is
-    only for pushed contributions. Raises ParameterError for a number that is out of its range.
+    `window`, a power of two, is the number of slots that a switch has for an initiator. An
+    initiator sends an operation only if its sequence number is less than that of the oldest
+    unanswered operation of the same kind, plus `window`. A `push` group is only for pushed
+    contributions. Raises ParameterError for a number that is out of its range.
     """
 
     number: int

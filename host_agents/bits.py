@@ -25,8 +25,8 @@ def ring(packets: int) -> vec[i64]:
 def bit_of(number: i64) -> i64:
     """Return the bit of a packet in its word.
 
-    In compiled code a shift of a small literal, even of a variable with its value, has only the bits
-    of a C int. So words are shifted to the right here, and below.
+    In compiled code the shift of a small literal, or of a variable with its value, has only as many
+    bits as a C int. Therefore words are shifted to the right, here and below.
     """
     top: i64 = _SIGN
     return top >> (31 - (number & 31))

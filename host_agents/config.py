@@ -33,11 +33,11 @@ BaseRtts = Annotated[float, Field(gt=0, le=1000)]
 
 @dataclass(frozen=True)
 class Peers:
-    """Knowledge of a NIC about the paths to other NICs, if their links differ.
+    """Link rates and base RTTs to other NICs, for a NIC in a network whose links differ.
 
-    `kind_of` has the kind of link of each NIC, by its IPv4 address as a number. `rates_bps` and
-    `base_rtts_ns` have the rate of each kind of link, and the base RTTs to NICs with such a link,
-    in the form of `NicConfig.base_rtts_ns`.
+    `kind_of` has the kind of link of each NIC, by its IPv4 address as a number. For each kind,
+    `rates_bps` has the rate, and `base_rtts_ns` has the base RTTs to NICs with such a link, in the
+    form of `NicConfig.base_rtts_ns`.
     """
 
     kind_of: dict[int, int]
@@ -52,23 +52,23 @@ class SleekConfig(Table):
     reference simulator's, with its target delay of one base RTT without trimming.
     """
 
-    # Losses are suspected when the packets that arrived early amount to this many windows (Ultra
-    # Ethernet has 1.5); 0: by time-out only.
+    # Losses are suspected when the packets that arrived out of order amount to this many windows
+    # (Ultra Ethernet has 1.5); 0: losses are found by time-out only.
     windows: Annotated[float, Field(ge=0, le=1000)] = 0.0
-    least_packets: Annotated[int, Field(ge=1, le=1000)] = 5  # fewer early packets are never taken for a loss
+    least_packets: Annotated[int, Field(ge=1, le=1000)] = 5  # with fewer packets out of order no loss is suspected
     # Time without an acknowledgement after which a probe is sent, while data waits to be sent.
     probe_after_base_rtts: BaseRtts = 3.0
     probe_after_end_base_rtts: BaseRtts = 2.0  # the same time when no data waits
     probe_again_base_rtts: BaseRtts = 5.0  # time from an unanswered probe to the next one
-    # A probe with an RTT below this met no congestion, so that what is missing is lost.
+    # If a probe's RTT is below this, the path has no congestion, and missing packets count as lost.
     probe_clear_base_rtts: BaseRtts = 2.0
-    # A recovery also resends missing packets that left after the acknowledged one, as Ultra
-    # Ethernet's simulator does.
+    # Whether a recovery also resends missing packets that were sent after the acknowledged one, as
+    # Ultra Ethernet's simulator does.
     as_simulated_resend: bool = False
 
 
 class PcieConfig(Table):
-    """Configuration of the way from a NIC to its host's memory, on which received data may wait.
+    """Configuration of the path from a NIC to its host's memory, on which received data may wait.
 
     Defaults other than `rate` are those of Ultra Ethernet's reference simulator.
     """
@@ -76,10 +76,10 @@ class PcieConfig(Table):
     # Rate with which the memory takes data, as a share of the link's (Ultra Ethernet's simulator has
     # 1.1); 0: nothing ever waits.
     rate: Annotated[float, Field(ge=0, le=1000)] = 0.0
-    # A data packet that would exceed it loses its payload, as if it were trimmed.
+    # A data packet that would exceed it loses its payload, as if a switch trimmed it.
     buffer_bytes: Annotated[Bytes, Field(ge=1, le=1 << 40)] = 5_000_000
-    # Receivers pull at a lower rate if this many bytes wait; from then on the rate is proportional
-    # to the square of the free bytes.
+    # If this many bytes wait, receivers pull at a lower rate, which is proportional to the square
+    # of the free bytes.
     slow_from_bytes: Bytes = 1_000_000
     # If more than this share of the buffer is full, they pull at the rate `least_pull_rate`.
     almost_full: Annotated[float, Field(ge=0, le=1)] = 0.95
@@ -115,35 +115,37 @@ class NicConfig:
     pfc: bool = True  # obey 802.1Qbb pause frames
     reliability: str = GO_BACK_N
     cc_scope: str | None = None  # None: the protocol's default
-    # One ACK is sent for this many packets of a message, and for its last packet. When ECN marks
-    # begin or end, the packets before are also acknowledged at once. With selective repeat, so are
-    # out-of-order packets, if losses are found by them (`loss_packets`); otherwise early packets
-    # wait like packets in order, as long as a SACK can name them.
+    # Number of packets of a message for which one ACK is sent. The last packet of a message is also
+    # acknowledged. When ECN marks begin or end, the packets before the change are acknowledged at
+    # once. With selective repeat, packets that arrive early (out of order) are acknowledged at once
+    # if losses are found by them (`loss_packets`). Otherwise they wait like packets in order, as
+    # long as a SACK can name them.
     ack_every_packets: int = 1
-    # If above 0, with selective repeat, this replaces the rule above: one ACK when this many bytes
-    # of frames have arrived since the last one (Ultra Ethernet). The first packet, marked packets,
-    # duplicates and packets that request it are acknowledged at once. Senders request it in the
-    # last packet that waits to be sent, in one after which the window or the credit is used up, and
-    # in retransmissions.
+    # If above 0, with selective repeat, this replaces the rule above: one ACK is sent when this
+    # many bytes of frames have arrived since the last one (Ultra Ethernet). The first packet,
+    # marked packets, duplicates and packets that request an ACK are acknowledged at once. A sender
+    # requests an ACK in the last packet that waits to be sent, in a packet that uses up the window
+    # or the credit, and in retransmissions.
     ack_every_bytes: int = 0
-    # Longest time that a packet waits for the ACK of a later one; None: a base RTT. If it is shorter
-    # than the time in which a sender sends `ack_every_packets`, there are more ACKs than that. If it
-    # is set, a packet that uses up the window or the credit requests an ACK, too.
+    # Longest time that a packet waits for the ACK of a later one; None: a base RTT. If it is
+    # shorter than the time in which a sender sends `ack_every_packets`, ACKs are more frequent. If
+    # it is set, a packet that uses up the window or the credit also requests an ACK.
     ack_wait_ns: int | None = None
     rto_ns: int = 1_000_000
     # Number of retransmissions after time-outs without any new acknowledgement. After one more
     # time-out the queue pair is in error (IBTA volume 1, 12.7.38: the retry count, of 3 bits; 7 is
     # no special case). From then on it neither sends nor receives, and its messages fail.
     retry_count: int = 7
-    # Selective repeat: a packet is lost when a packet sent this many later is acknowledged; 0:
-    # losses are found by time-out and trimming only.
+    # Selective repeat: a packet is lost when a packet that was sent this many packets later is
+    # acknowledged. 0: losses are found by time-out and trimming only.
     loss_packets: int = 3
     sleek: SleekConfig = field(default_factory=SleekConfig)
     pcie: PcieConfig = field(default_factory=PcieConfig)
     # Selective repeat: number of packets that may be sent beyond the oldest unacknowledged one; 0:
     # unlimited.
     receive_window_packets: int = 0
-    # Delay of a paced packet by the link that does not delay those after it, in bytes at line rate.
+    # How late the link may send a paced packet without delaying those after it, in bytes at line
+    # rate.
     pacing_slack_bytes: int = 1100
     cell_bytes: int = 80  # unit of the queue lengths in the switches' telemetry
     stamps: bool = False  # data packets carry their send time, so that the receiver can measure latencies
@@ -163,7 +165,7 @@ class NicConfig:
 
     @property
     def answers_early(self) -> bool:
-        """True if selective repeat answers early packets at once; see `ack_every_packets`."""
+        """True if selective repeat answers packets out of order at once; see `ack_every_packets`."""
         return self.loss_packets > 0 or (self.ack_every_packets == 1 and self.ack_every_bytes == 0)
 
     def __post_init__(self) -> None:

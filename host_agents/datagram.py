@@ -22,7 +22,7 @@ class DatagramSender(Sender):
 
     def __init__(self, transport: Transport, limiter: RateLimiter, load_balancer: LoadBalancer) -> None:
         super().__init__(transport, limiter, load_balancer)
-        self._again = False  # the last packet of a message has to be sent again
+        self._again = False  # whether the last packet of a message has to be sent again
 
     def has_data(self) -> bool:
         return self._again if self.unacked < self.fresh else self.fresh < self.open_end

@@ -36,7 +36,7 @@ class Draws:
         if len(self._drawn) == 0:
             self._drawn = vec[float]([0.0] * _TOGETHER)
         self._next = 0
-        # A number is made of two words; the first one has the lower bits here.
+        # A number consists of two words; the first one has the lower bits here.
         words = self._random.getrandbits(64 * _TOGETHER).to_bytes(8 * _TOGETHER, "little")
         for place in range(_TOGETHER):
             pair: i64 = read_i64_le(words, 8 * place)

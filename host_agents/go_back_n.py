@@ -39,8 +39,8 @@ class GoBackNSender(Sender):
                 self.next = self.unacked
             if self.unacked == self.fresh:
                 self._disarm()
-            elif self.deadline_ns != NEVER:  # otherwise it has expired, and the next packet arms the timer
-                self.deadline_ns = now_ns + self.rto_ns  # the timer itself is moved when it expires
+            elif self.deadline_ns != NEVER:  # otherwise the timer has expired, and the next packet arms it
+                self.deadline_ns = now_ns + self.rto_ns  # the timer is moved to this time when it expires
         return acked_bytes
 
     def on_nak(self, now_ns: int, number: int) -> int:
@@ -89,10 +89,10 @@ class GoBackNSender(Sender):
 
 
 class GoBackNReceiver(Receiver):
-    """Receiver of the expected packet only. It sends one NAK for each gap, and acknowledges duplicates again.
+    """Receiver that accepts the expected packet only.
 
-    A packet that is trimmed while a NAK waits for its answer is requested when it becomes the
-    expected one.
+    It sends one NAK for each gap, and acknowledges duplicates again. A packet that is trimmed while
+    a NAK waits for its answer is requested when it becomes the expected one.
     """
 
     def __init__(self, transport: Transport) -> None:

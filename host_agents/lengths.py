@@ -1,8 +1,9 @@
-"""Lengths of frames on the wire, from Ethernet's header to the ICRC, by the transport that they stand for.
+"""Lengths of frames on the wire, from Ethernet's header to the ICRC, by transport.
 
-All frames begin with RoCEv2's headers, so that switches and captures know them. Frames of another
-transport have its lengths: longer headers are replaced by zeros after the BTH, and if its headers
-are shorter, the BTH and the ICRC replace payload.
+All frames begin with RoCEv2's headers, so that switches and captures know them. A frame of another
+transport, such as TCP, has the length of that transport's frame. If the other transport's headers
+are longer, zeros after the BTH replace them. If they are shorter, BTH and ICRC take the place of
+some payload.
 
 This module is not compiled, because plans are made before the compiled hosts may be imported.
 """

@@ -38,8 +38,8 @@ class Member(TimerOwner):
 class RateLimiter(Source):
     """Limiter that holds queue pairs back until the next-service time (NST), and while the window is closed.
 
-    After a packet that is charged as b bytes, NST advances by 8 b / rate. A packet that the link
-    (not the window) made late by up to the slack does not delay those after it.
+    After a packet that is charged as b bytes, NST advances by 8 b / rate. If the link delays a
+    packet by at most the slack, NST is computed as if the packet had left in time.
     """
 
     def __init__(self, port: Port, reaction_point: ReactionPoint, priority: int, slack_ns: float) -> None:
@@ -83,7 +83,7 @@ class RateLimiter(Source):
                 self._wait()
 
     def dismiss(self) -> None:
-        """Release the queue pairs and the timer; nothing will be sent any more."""
+        """Release the queue pairs and the timer; nothing is sent from now on."""
         self._last_member = None
         self.timer.dismiss()
 
@@ -94,7 +94,10 @@ class RateLimiter(Source):
             self._wait()
 
     def set_data_priority(self, priority: int) -> None:
-        """Set the NIC's class for data. It applies to queue pairs opened while there are no others."""
+        """Set the NIC's class for data.
+
+        It applies to queue pairs that are opened while there are no others.
+        """
         in_it = self.priority == self.data_priority
         self.data_priority = priority
         if in_it:

@@ -74,11 +74,11 @@ FLAGS = (
     "-fvisibility=hidden",
     "-DNDEBUG",
 )
-BUILD_CPU_S = 900  # limit of each compiling process in CPU time, since a busy machine is no fault
+BUILD_CPU_S = 900  # limit of each compiling process in CPU time, because wall-clock time grows on a busy machine
 BUILD_WALL_S = 4 * 3600  # limit for a process that uses no CPU time
 _DIGESTS = "sha256"
 _FULL = os.strerror(errno.ENOSPC)
-_MADE_FOR = "made-for"  # file that names what the compiled hosts in a wheel were built for
+_MADE_FOR = "made-for"  # file with the Python, machine and sources for which the hosts in a wheel were compiled
 
 _COMPILE = SOURCES / "compile_hosts.py"
 _SHIPPED = SOURCES / "_compiled"  # compiled hosts of a wheel

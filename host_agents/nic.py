@@ -138,10 +138,10 @@ class Nic(Port):
         return qp
 
     def _path_to(self, kind: int, wire_bytes: int) -> Path:
-        """Return the knowledge of the path to a NIC, or to a group, before anything is sent.
+        """Return the properties of the path to a NIC, or to a group, before anything is sent.
 
-        `kind` is the kind of the peer's link; -1 for a group, and if all are alike. A full data
-        packet has `wire_bytes`.
+        `kind` is the kind of the peer's link. It is -1 for a group, and if all links are alike. A
+        full data packet has `wire_bytes`.
         """
         config = self.config
         path = self._paths.get((wire_bytes, kind))
@@ -362,10 +362,10 @@ class Nic(Port):
             self.stats.malformed += 1
 
     def may_report(self, frame: bytes) -> bool:
-        """Return whether a frame's arrival may complete a message or acknowledge all of one.
+        """Return whether a frame's arrival may complete a message, or may acknowledge all of one.
 
-        The result is also True if the answer cannot be found quickly. The method assumes that no
-        frame that arrives before does so.
+        It is also True if that cannot be determined quickly. It assumes that no frame that arrives
+        before this one completes or acknowledges a message.
         """
         if len(frame) < wire.AFTER_BTH or (read_i64_be(frame, 12) >> 40) & 0xFFFFFF != 0x080045:
             return False

@@ -1,8 +1,8 @@
-"""The way from a NIC through PCIe to its host's memory, on which received data may wait.
+"""Path from a NIC through PCIe to its host's memory, on which received data may wait.
 
 The memory takes data at a rate of its own. If a data packet would exceed the NIC's buffer, its
 payload is lost, as if the last switch had trimmed it. Pull pacers slow down as the buffer fills, so
-that the packets of protocols with credit are not lost. It is an option of Ultra Ethernet's
+that the packets of protocols with credit are not lost. This is an option of Ultra Ethernet's
 reference simulator.
 """
 

@@ -73,7 +73,7 @@ class Port:
         self._first_control: bytes | None = None
         self._control_waiting = 0  # bit mask of the classes whose queue in _control has frames
         self._arbiter: Arbiter | None = None  # served before all sources
-        self._any_pause = False  # a class may be paused, so this has to be checked before sending
+        self._any_pause = False  # whether a class may be paused, which has to be checked before sending
         self._control: list[Fifo[bytes] | None] = [None] * CLASSES
         self._paused_until_ns = [0] * CLASSES
         self.stats = NicStats()

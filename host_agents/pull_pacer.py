@@ -1,11 +1,13 @@
 """Pull pacer of a NIC: receivers that pull data by credit take turns, at the rate of its link.
 
 A notification point that has credit to send calls `add`. On its turn (`on_turn`) it sends one
-credit and returns the number of bytes that this triggers on the link. The next notification point
-has its turn after the time that the link needs for these. NDP (Handley et al., SIGCOMM 2017, 3.2)
-and EQDS (Olteanu et al., NSDI 2022) have a pull pacer. A point with `pulls_ahead` stays in the
-pacer when it has nothing left to pull. It gets turns for further credit (`on_idle_turn`) as long as
-no point has credit to send (Ultra Ethernet's idle list).
+credit and returns the number of bytes that the credit triggers on the link. The next point gets its
+turn when the link has had the time for these bytes. NDP (Handley et al., SIGCOMM 2017, 3.2) and
+EQDS (Olteanu et al., NSDI 2022) have a pull pacer.
+
+A point with `pulls_ahead` stays in the pacer when it has nothing left to pull. It gets turns for
+further credit (`on_idle_turn`) while no point has credit to send. This is Ultra Ethernet's idle
+list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Queue pair: addressing, frame templates, and the two halves of the transport, made on demand.
+"""Queue pair: addressing, frame templates, and the two halves of the transport, created on demand.
 
 Most queue pairs only send or only receive, and there may be a million of them.
 """
@@ -58,8 +58,8 @@ class QueuePair(Connection):
         self._sender: Sender | None = None
         self._receiver: Receiver | None = None
         self._busy = False
-        self.retired = False  # it sends no more data
-        self.failed = False  # in error: it neither sends nor receives
+        self.retired = False  # whether it sends no more data
+        self.failed = False  # whether it is in error: it neither sends nor receives
         self._rtt_ns = -1  # latest RTT; -1: none since the last call of `take_rtt_ns`
         self.telemetry = frames.telemetry
         self.option_bytes = frames.lengths.option_bytes
@@ -205,7 +205,7 @@ class QueuePair(Connection):
 
     @property
     def holds_early(self) -> bool:
-        """True if packets have arrived that wait for an earlier one, so that any packet may deliver them."""
+        """True if packets have arrived out of order, so that any packet may deliver them."""
         receiver = self._receiver
         return receiver is not None and receiver.holds_early
 
@@ -481,8 +481,8 @@ class QueuePair(Connection):
             feedback.int_offset = wire.AFTER_BTH + wire.SHIM_BYTES
         else:
             feedback.int_hops = 0
-        # From packets that are answered because they were late, a load balancer would learn only
-        # the slowest paths.
+        # The packets that are answered because they were late come from the slowest paths. A load
+        # balancer would learn only these paths from them.
         if sender.balanced and not feedback.unsolicited:
             sender.load_balancer.on_ack(now_ns, feedback.entropy, feedback.marked)
         sender.point.on_ack(feedback)

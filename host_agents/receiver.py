@@ -33,15 +33,15 @@ class Receiver(TimerOwner):
         self._listener = point if point.listens else None  # receiver of message events
         self._connection = transport.connection
         self._answering = point if point.own_ack is not None else None
-        self._waits = False  # the last packet, and maybe earlier ones, have no ACK yet
-        self._waiting_marked = False  # they all echo this mark
+        self._waits = False  # whether the last packet, and maybe earlier ones, have no ACK yet
+        self._waiting_marked = False  # ECN mark that all of them echo
         self._waiting_psn = 0
         self._waiting_frame = b""
         self._waiting_since_ns = 0  # arrival of the first of them
         config = transport.config
         self._most_wait_ns = config.base_rtt_ns if config.ack_wait_ns is None else config.ack_wait_ns
         self._last_hop_dscp = config.last_hop_dscp
-        self._timer: Timer | None = None  # made on demand, because most queue pairs never need one
+        self._timer: Timer | None = None  # created on demand, because most queue pairs never need one
 
     def close(self) -> None:
         """Stop answering."""

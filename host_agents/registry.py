@@ -87,18 +87,18 @@ class ProtocolInfo:
     max_switches: int = 0  # largest number of switches on a path for which its packets have room; 0: unlimited
     # Approximate mean number of its own packets per data packet, for forecasts of a run's work.
     own_packets: float = 0.0
-    # The limit of a sender with an unlimited window: grants before it sends (credits, rates of
+    # What limits a sender with an unlimited window: grants before it sends (credits, rates of
     # switches), feedback on data in the same queues, or nothing. Forecasts of a run's memory use
     # it.
     held_back_by: Literal["grants", "feedback", "nothing"] = "feedback"
-    # True: it has packets of its own, but a queue pair that is done can drop its reaction point
-    # once that is `at_rest`.
+    # True: the protocol has packets of its own, but a queue pair that is done can drop its reaction
+    # point once the point is `at_rest`.
     rests: bool = False
     # For a transport other than the NIC's: function of the parameters and the NIC's configuration
     # that returns the configuration of its queue pairs.
     nic: Callable[[Any, NicConfig], NicConfig] | None = None
     lengths: Lengths = ROCE  # lengths of its data and their answers
-    ecn_capable: bool = True  # switches may mark its data; otherwise they drop it if there is no room
+    ecn_capable: bool = True  # whether switches may mark its data; otherwise they drop it if there is no room
     # Classes of data besides the NIC's, with lower precedence; PFC pauses them, too.
     priorities: Callable[[Any, Mapping[str, Any]], tuple[int, ...]] = _none_besides
 

@@ -1,18 +1,18 @@
 """Selective repeat: packets are accepted in any order, and only missing ones are sent again.
 
-Each SACK names the packet that caused it, the first missing packet, and by a map of 64 packets
-those that arrived early, as Ultra Ethernet's do. The receiver chooses the start of the map: the
-first packet that waits for an answer, or else a start for which the map ends with the packet that
-caused the SACK. If that packet is not within 64 of the one answered before, the map ends with the
-latter, because copies of lost packets arrive among new ones. So at least two and up to 64 SACKs
-name an early packet, regardless of the number of packets in the bandwidth-delay product after a
-missing one, and losses of some SACKs do no harm.
+Each SACK names the packet that caused it and the first missing packet. A map of 64 packets names
+those that arrived early (out of order), as in Ultra Ethernet's SACKs. The receiver chooses the
+start of the map. It is the first packet that waits for an answer, or else a start for which the map
+ends with the packet that caused the SACK. If that packet is not within 64 of the packet answered
+before, the map ends with the latter, because copies of lost packets arrive among new ones. So two
+to 64 SACKs name an early packet, regardless of the number of packets in the bandwidth-delay product
+after a missing one. Losses of some SACKs do no harm.
 
 A packet is taken as lost when it was trimmed, when its time-out expires, or when a packet sent
-`loss_packets` later has been acknowledged (RFC 8985's idea, in packets; 0 turns this off, for when
-packets take several paths). The ACK of a retransmitted packet may be that of an earlier copy. If it
-arrives sooner after the last copy than the least measured RTT, it says nothing about other packets
-(RFC 8985, 6.2, step 2).
+`loss_packets` later has been acknowledged. The last rule is RFC 8985's idea, in packets; 0 turns it
+off, for packets that take several paths. The ACK of a retransmitted packet may be that of an
+earlier copy. If it arrives sooner after the last copy than the least measured RTT, nothing follows
+from it about other packets (RFC 8985, 6.2, step 2).
 """
 
 from __future__ import annotations

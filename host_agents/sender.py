@@ -85,7 +85,8 @@ class Sender(Member):
         self._answered_early = config.answers_early
         # Receivers count bytes, so whether a packet requests an ACK is decided when it leaves.
         self._counted = config.ack_every_bytes > 0
-        # Without such requests, a sender that has used up its window would wait as long as receivers do.
+        # Without such requests, a sender that has used up its window would wait for the receiver's
+        # `ack_wait_ns`.
         self._asks_at_end = self._counted or config.ack_wait_ns is not None
         self.psn_base = transport.first_psn  # PSN of packet 0
         self.early = 0  # packets acknowledged before an earlier one
@@ -105,7 +106,7 @@ class Sender(Member):
         self._alone: Message | None = None
         self._held: Fifo[Message] = Fifo()
         self._mtu_bytes = config.mtu_bytes
-        self._middle = b""  # template of full packets in the middle of a message; made on demand
+        self._middle = b""  # template of full packets in the middle of a message; created on demand
         self._full_wire_bytes = lengths.data_wire_bytes(config.mtu_bytes)
         self._mask = _FEWEST - 1
         self._entries = vec[i64]([0] * (_FEWEST * ENTRY))  # entries of unacknowledged packets, by number
@@ -205,10 +206,10 @@ class Sender(Member):
         All packets before `first_missing` have arrived.
 
         A packet that requested no ACK has no RTT, because its answer may have waited. An exception
-        is a packet that arrived out of order, if such packets are answered at once. If they wait,
-        too, a packet that requested no ACK is unsolicited if later packets have arrived: it filled a
-        gap. If receivers count bytes, the named packet has caused the answer; if it is the first
-        missing one, no packet has.
+        is a packet that arrived out of order, if such packets are answered at once. If they are
+        not, a packet that requested no ACK is unsolicited if later packets have arrived, because it
+        filled a gap. If receivers count bytes, the packet that the SACK names has caused it, unless
+        that is the first missing packet; then no packet has.
         """
         feedback.order = self.acked_order
         feedback.rtt_ns = -1

@@ -1,4 +1,4 @@
-"""Shared parts of the sending halves of a NIC's queue pairs, made on demand."""
+"""Shared parts of the sending halves of a NIC's queue pairs, created on demand."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ def stamp_ns(frame: bytes, payload_bytes: int) -> int:
 
 
 def materialize(frame: bytes) -> bytes:
-    """Return the whole frame for a real wire: payload zeros added, and the ICRC for a RoCEv2 frame."""
+    """Return the whole frame for a real wire, with payload zeros and, for RoCEv2, the ICRC."""
     whole = frame.ljust(wire_bytes(frame), b"\0")
     if not is_roce(whole):
         return whole

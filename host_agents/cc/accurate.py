@@ -73,7 +73,10 @@ class AccurateParameters:
 
 
 class Accurate(ReactionPoint):
-    """The reaction point. It is *active* from a flow-init to a flow-stop, and sends one FRP per period in between."""
+    """Reaction point of ACCurate.
+
+    It is *active* from a flow-init to a flow-stop, and sends one FRP per period in between.
+    """
 
     def __init__(self, parameters: AccurateParameters, path: Path) -> None:
         super().__init__(path)
@@ -114,9 +117,9 @@ class Accurate(ReactionPoint):
             self._init(now_ns)
 
     def on_sent(self, now_ns: int, wire_bytes: int) -> None:
-        """Announce an exempt burst that exceeds the exemption, and stop a flow after its last packet.
+        """Announce an exempt burst once it exceeds the exemption, and stop a flow after its last packet.
 
-        Retransmissions count, too.
+        Retransmissions count as parts of the burst.
         """
         if not self.active:
             self._unannounced_bytes -= wire_bytes
@@ -141,7 +144,7 @@ class Accurate(ReactionPoint):
             self._obey(frame, offset)
 
     def _obey(self, frame: bytes, offset: int) -> None:
-        """Obey a response: it sets the rate to max(CR, DR); a short-circuit notification may only lower it."""
+        """Obey a response, which sets the rate to max(CR, DR); a short-circuit notification may only lower it."""
         frp = FRP.decode(frame, offset)
         sequence = wire.psn(frame)
         if (sequence - self._obeyed) & wire.PSN_MASK >= wire.PSN_HALF:

@@ -105,7 +105,8 @@ class Feedback:
         # this is below the base RTT, an earlier copy has caused the ACK.
         self.rtt_ns = -1
         self.resent = False  # the packet was sent more than once
-        # The packet requested no ACK and has one because it filled a gap, or no packet caused the
+        # Whether the ACK does not belong to a request: the packet filled a gap, or no packet caused
+        # the ACK.
         # ACK.
         self.unsolicited = False
         self.marked = False  # the packet arrived with ECN CE
@@ -146,7 +147,7 @@ class Traffic:
         # those that wait to be sent or resent.
         self.inflight_bytes = 0
         self.waiting_bytes = 0
-        self.held_bytes = 0  # part of these that belongs to messages waiting for one that travels alone
+        self.held_bytes = 0  # part of these that belongs to messages queued behind one that travels alone
         self.unacked_bytes = 0  # demand: payload of started messages minus the acknowledged payload
 
     def oldest_unacked(self) -> int:
@@ -158,7 +159,7 @@ class Traffic:
 
 
 class Counting:
-    """Part of a NIC that counts flows, like a switch."""
+    """Part of a NIC that counts flows, as switches do."""
 
     def left(self) -> dict[str, int]:
         """Return the current counts by name, which are 0 when all flows have ended."""
@@ -310,7 +311,7 @@ class ReactionOutlet(Outlet):
         """
 
     def set_priority(self, priority: int) -> None:
-        """Set the class in which data packets wait and leave from now on; -1: the NIC's.
+        """Set the class in which data packets wait and leave from now on; -1: the NIC's class.
 
         Requires `own_headers`.
         """
@@ -378,8 +379,8 @@ class ReactionPoint(Point):
         self.rate_bps = path.line_rate_bps
         self.window_bytes = UNLIMITED
         self.traffic = Traffic()
-        self.whole: ReactionPoint | None = None  # the composite that this one is a part of
-        self.draws_credits = False  # every packet needs a credit of its own, including resent ones
+        self.whole: ReactionPoint | None = None  # the composite reaction point that contains this one
+        self.draws_credits = False  # every packet, also a resent one, needs a credit of its own
         self.own_headers = False  # it returns each data packet's headers; set at its creation
         # Messages of up to this size travel alone if everything before them is acknowledged when
         # they start: the queue pair sends nothing more until they are acknowledged. Set at its
@@ -414,7 +415,7 @@ class ReactionPoint(Point):
         Parameters
         ----------
         now_ns
-            Time.
+            Current time in ns.
         outlet
             Outlet of the message's queue pair.
         sequence
@@ -449,7 +450,7 @@ class ReactionPoint(Point):
         Parameters
         ----------
         now_ns
-            Time.
+            Current time in ns.
         headers
             The usual headers, up to and with the BTH (and an empty INT shim).
         place
@@ -457,9 +458,9 @@ class ReactionPoint(Point):
         message_bytes
             Size of its message.
         alone
-            The message travels alone (`alone_bytes`).
+            Whether the message travels alone (`alone_bytes`).
         again
-            The packet is retransmitted.
+            Whether the packet is retransmitted.
 
         Returns
         -------
@@ -474,9 +475,9 @@ class ReactionPoint(Point):
         Parameters
         ----------
         now_ns
-            Time.
+            Current time in ns.
         wire_bytes
-            What links charge for it.
+            Bytes that links charge for it.
         """
 
     def on_ack(self, feedback: Feedback) -> None:
@@ -488,11 +489,11 @@ class ReactionPoint(Point):
         Parameters
         ----------
         now_ns
-            Time.
+            Current time in ns.
         wire_bytes
             Size of the packet, Ethernet to ICRC.
         trimmed
-            A switch trimmed it; otherwise it is missing (a NAK).
+            Whether a switch trimmed it; otherwise it is missing (a NAK).
         """
 
     def on_trimmed(self, trimmed: Trimmed) -> None:
@@ -510,9 +511,9 @@ class ReactionPoint(Point):
         Parameters
         ----------
         now_ns
-            Time.
+            Current time in ns.
         wire_bytes
-            What links charge for the packet.
+            Bytes that links charge for the packet.
         """
 
     def on_timeout(self, now_ns: int) -> None:
@@ -530,7 +531,7 @@ class ReactionPoint(Point):
         Parameters
         ----------
         now_ns
-            Time.
+            Current time in ns.
         opcode
             BTH opcode.
         frame
@@ -554,7 +555,7 @@ class ReactionPoint(Point):
         Raises
         ------
         HostError
-            Unless it is a finite number above 0.
+            If it is not a finite number above 0.
         """
         if rate_bps != self.rate_bps:
             if not 0.0 < rate_bps <= MAX_RATE_BPS:  # also false for NaN
@@ -577,7 +578,7 @@ class ReactionPoint(Point):
         Raises
         ------
         HostError
-            Unless it is a number from 0 on.
+            If it is negative or NaN.
         """
         if not window_bytes >= 0.0:  # also true for NaN
             raise HostError(f"set_window({window_bytes!r}): expected a number of bytes from 0 on")
@@ -615,11 +616,13 @@ class NotificationPoint(Point):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.outlet = _no_notification_outlet
-        self.listens = True  # True if it gets packets and messages; set at its creation
-        self.pulling = False  # it is in the pull pacer's ring
-        self.pulls_ahead = False  # it uses turns for further credit when no receiver owes any; set at its creation
-        self.idling = False  # it is in the pull pacer's idle ring
-        # It joins the idle ring whenever it has no credit left to send, even if it is in it
+        self.listens = True  # whether it gets packets and messages; set at its creation
+        self.pulling = False  # whether it is in the pull pacer's ring
+        # Whether it uses turns for further credit while no receiver owes any; set at its creation.
+        self.pulls_ahead = False
+        self.idling = False  # whether it is in the pull pacer's idle ring
+        # Whether it joins the idle ring whenever it has no credit left to send, even if it already
+        # is a member; set at its creation.
         # already; set at its creation.
         self.idles_repeatedly = False
         self.own_ack: Packet | None = None  # packet of its answers: an AETH, then `ack_body`; go-back-N only
@@ -635,9 +638,9 @@ class NotificationPoint(Point):
         Parameters
         ----------
         now_ns
-            Time.
+            Current time in ns.
         marked
-            It arrived with ECN CE.
+            Whether it arrived with ECN CE.
         frame
             Header bytes of the frame.
         """
@@ -651,9 +654,9 @@ class NotificationPoint(Point):
         Parameters
         ----------
         now_ns
-            Time.
+            Current time in ns.
         marked
-            It arrived with ECN CE.
+            Whether it arrived with ECN CE.
         frame
             Header bytes of the frame.
 
@@ -677,7 +680,7 @@ class NotificationPoint(Point):
         Parameters
         ----------
         now_ns
-            Time.
+            Current time in ns.
         missing
             Whether the packet was still missing. If so, a NACK requests it again.
         frame
@@ -695,7 +698,7 @@ class NotificationPoint(Point):
         Parameters
         ----------
         now_ns
-            Time.
+            Current time in ns.
         size_bytes
             Payload of the message.
         """
@@ -706,7 +709,7 @@ class NotificationPoint(Point):
         Parameters
         ----------
         now_ns
-            Time.
+            Current time in ns.
         opcode
             BTH opcode.
         frame

@@ -55,7 +55,10 @@ class _Sent:
 
 
 class DeliveryRate:
-    """Delivery rate samples: bytes delivered while a packet was in flight, over the longer of two times."""
+    """Samples of the delivery rate: delivered bytes divided by the longer of send and ACK interval.
+
+    The bytes of a sample are those that were delivered while its packet was in flight.
+    """
 
     def __init__(self) -> None:
         self.delivered_bytes = 0
@@ -141,7 +144,7 @@ class Bbr(ReactionPoint):
         self._cycle_started_ns = 0
         self._probe_rtt_until_ns = -1
         self._probe_rtt_round_done = False
-        self._lost = False  # a loss since the last ACK
+        self._lost = False  # whether there was a loss since the last ACK
         self._recovering = False
         self._conserving = False  # packet conservation: the first round of a recovery
         self._recovery_order = 0  # an ACK of a packet sent from here on ends the recovery
@@ -242,7 +245,7 @@ class Bbr(ReactionPoint):
         self.window_gain = window_gain
 
     def _enter_probe_bw(self, now_ns: int) -> None:
-        """Enter ProbeBW at a random place of the cycle, except where it slows down."""
+        """Enter ProbeBW at a random phase of the cycle, but not at the phase that slows down."""
         self._cycle = (2 + int(self.host.random.random() * float(len(CYCLE) - 1))) % len(CYCLE)
         self._cycle_started_ns = now_ns
         self._enter(PROBE_BW, CYCLE[self._cycle], self.parameters.window_gain)

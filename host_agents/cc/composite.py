@@ -24,11 +24,11 @@ class CompositeReactionPoint(ReactionPoint):
         self.own_rate_bps = path.line_rate_bps
         self.own_window_bytes = UNLIMITED
         self.parts = vec[ReactionPoint](parts)  # a list would check the type of each item whenever it is read
-        # The parts that hear of sent packets; most do not, and there is one for every data packet.
+        # Parts with an `on_sent` of their own. Most parts have none, and data packets are frequent.
         self._sending_parts = vec[ReactionPoint](
             [part for part in parts if type(part).on_sent is not ReactionPoint.on_sent]
         )
-        self._trimmed: Trimmed | None = None  # trimmed packet that is passed to the parts
+        self._trimmed: Trimmed | None = None  # the last trimmed packet, which is passed to the parts
         for part in parts:
             if part.shapes_data:
                 raise HostError(

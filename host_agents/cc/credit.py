@@ -16,7 +16,7 @@ class CreditReactionPoint(CompositeReactionPoint):
     def __init__(self, path: Path, parts: list[ReactionPoint]) -> None:
         super().__init__(path, parts)  # window protocols, which also limit the sender
         self.credit_bytes = 0  # the last packet may overdraw it
-        self.speculating = False  # credit is the speculative one, with which a sender starts
+        self.speculating = False  # whether the credit is the speculative one, with which a sender starts
         self._heard_ns = 0  # time of the last pull or request
 
     def bind(self, outlet: ReactionOutlet) -> None:

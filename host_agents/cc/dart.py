@@ -492,18 +492,18 @@ class Dart(CompositeReactionPoint):
         self.parameters = parameters
         self.own_headers = parameters.tokens > 0 or parameters.source_ecn_bytes > 0
         self.alone_bytes = parameters.short_bytes if parameters.short_alone and parameters.tokens > 0 else -1
-        self.released_ns = 0  # bytes released until then are counted
+        self.released_ns = 0  # time until which released bytes are counted
         # Largest size of messages with tokens.
         self._short_bytes = parameters.short_bytes if parameters.tokens > 0 else -1
-        self._with_tokens: dict[bytes, bytes] = {}  # headers with tokens by the usual headers
+        self._with_tokens: dict[bytes, bytes] = {}  # headers with tokens, by the usual headers
         self._source_ecn_bytes = float(parameters.source_ecn_bytes)
         self._busy = 0  # number of queue pairs with data to send or unacknowledged data
         self._version = -1  # version of the last share; -1: none
-        self._in_force = -1  # share of the last ACK, if nothing has come since that changes anything
+        self._in_force = -1  # share of the last ACK; -1 after an event that may change the rate
         self._acked_bps = path.line_rate_bps  # rate by the last ACK
         self._advert_bps = 0.0  # rate by a notice, until an ACK comes or it expires; 0: none
         self._first_window = UNLIMITED  # window until the first ACK
-        self._listed = False  # it is in the source queue
+        self._listed = False  # whether it is in the source queue
         self._queue = SourceQueue(path.line_rate_bps)
 
     def bind(self, outlet: ReactionOutlet) -> None:

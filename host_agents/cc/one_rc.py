@@ -112,11 +112,11 @@ class Speculation:
 
     def __init__(self, parameters: OneRcParameters, path: Path, weighted: bool, shared: bool) -> None:
         self.priority = parameters.speculative_priority
-        self.under_way = False  # data leaves as speculative packets
+        self.under_way = False  # whether data leaves as speculative packets
         self.passed: int | None = None  # number of packets that passed, from the last response
         self.limit = max(1, int(path.bdp_bytes / float(path.wire_bytes)))  # packets
-        self._weighted = weighted  # weighted by the number of the host's flows
-        self._shared = shared  # flows of a host and an epoch share the numbers
+        self._weighted = weighted  # whether packets are weighted by the number of the host's flows
+        self._shared = shared  # whether the flows of a host and an epoch share the numbers
         self._epoch = Epoch(0, 1)
         self._wrapper = Wrapper(SPECULATIVE)
         # Number of each packet that has left, and its place in order of first sending.
@@ -139,7 +139,7 @@ class Speculation:
         self._places.clear()
 
     def headers(self, headers: bytes, place: int) -> bytes:
-        """Return the headers of the leaving packet, made from those of data."""
+        """Return the headers of the leaving speculative packet, given those of a data packet."""
         epoch = self._epoch
         sequence = len(self._places)
         if self._shared:

@@ -1,15 +1,15 @@
 """Pull rate of a receiver if the network is the bottleneck: RCCC's control of over-subscription.
 
-The pull pacer of a NIC assumes that the network can deliver the pulled data. If uplinks have a
-lower capacity than the hosts' links together, it cannot, and excess packets are trimmed. So each
-NIC has a controller that scales the rate of its pacer. At intervals it evaluates the packets that
-arrived in the last one. Packets trimmed before their last hop reduce the rate at once by their
-share. A mean share of marks above a target reduces it, too. Otherwise it grows, and faster and
-faster as long as nothing is marked. If switches do not distinguish trims at the last hop, all trims
-count.
+The pull pacer of a NIC assumes that the network can deliver the pulled data. It cannot if uplinks
+have a lower capacity than the hosts' links together; then excess packets are trimmed. So each NIC
+has a controller that scales the rate of its pacer. At the end of each interval it evaluates the
+packets that arrived in it. Packets trimmed before their last hop reduce the rate at once by their
+share. A mean share of marks above a target also reduces it. Otherwise the rate grows, and faster
+and faster as long as nothing is marked. If switches do not distinguish trims at the last hop, all
+trims count.
 
-It is from Ultra Ethernet's reference simulator, which uses it with RCCC alone in over-subscribed
-networks.
+The controller is from Ultra Ethernet's reference simulator, which uses it with RCCC alone in
+over-subscribed networks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from host_agents.timers import Timer, TimerOwner
 if TYPE_CHECKING:
     from host_agents.cc.rccc import RcccParameters
 
-_MOST_DOUBLINGS: Final = 30  # limit of doublings; the rate is full before if the increase is 1e-9 or more
+_MOST_DOUBLINGS: Final = 30  # limit of doublings; with an increase of 1e-9 or more the rate is full before that
 
 
 class Oversubscription(TimerOwner):

@@ -121,14 +121,15 @@ def credit_quanta(parameters: RcccParameters, path: Path) -> int:
 
 
 class Senders:
-    """Sending halves of a NIC, and the number of those that have data, may send it, and wait for the link.
+    """Sending halves of a NIC, and the number of those that wait for the link.
 
-    With a single sending half nobody reads the number, so it is not kept up to date.
+    These have data and may send it. With a single sending half the number is not kept up to date,
+    because nobody reads it.
     """
 
     def __init__(self) -> None:
         self.waiting = 0
-        self.several = False  # two have been open at the same time
+        self.several = False  # whether two have been open at the same time
         self._only: Rccc | None = None  # the only one so far
 
     def join(self, sender: Rccc) -> None:
@@ -158,7 +159,7 @@ class Rccc(CreditReactionPoint):
         self._wrapper = Wrapper(DATA)
         self._senders = Senders()  # a placeholder until it is bound
         self.speculating = True
-        self._waits = False  # it is counted among the queue pairs that wait for the link
+        self._waits = False  # whether it is counted among the queue pairs that wait for the link
         self._request_gap_ns = int(parameters.request_base_rtts * float(path.base_rtt_ns))
         self._requested_ns = -1  # time of the last RTS; -1: never
         self._pulled_ns = 0  # time of the last pull

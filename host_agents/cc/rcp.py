@@ -1,9 +1,9 @@
 """RCP (Dukkipati et al., "Processor Sharing Flows in the Internet", IWQoS 2005): one rate for all flows of a link.
 
-The published header is part of data packets. Here it is a packet of its own, the rate packet, which
-a flow sends several times in a base RTT. Every link on the path lowers its rate to the link's own
-(p4src/rcp.p4), the destination sends it back, and the source sets its rate by it. A flow that
-starts, or continues after idleness, sends no data before its first response. Frames:
+In the paper each data packet has RCP's header. Here the header is a packet of its own, the rate
+packet, which a flow sends several times in a base RTT. Every link on the path lowers its rate to
+the link's own (p4src/rcp.p4). The destination sends it back, and the source sets its rate by it. A
+flow that starts, or continues after idleness, sends no data before its first response. Frames:
 docs/wire-formats.md, "RCP".
 """
 
@@ -55,7 +55,7 @@ class Rcp(ReactionPoint):
         self.parameters = parameters
         self.sequence = 0  # sequence number of the last rate packet
         self._obeyed = 0  # sequence number of the newest response that was used
-        self._heard_ns = 0  # time of the last response, begin of a burst, or time-out
+        self._heard_ns = 0  # time of the last response, of the start of a burst, or of a time-out
         self._busy = 0  # number of queue pairs with data to send or unacknowledged data
         self._ask_ns = max(1, round(parameters.ask_base_rtts * path.base_rtt_ns))
 
@@ -86,7 +86,7 @@ class Rcp(ReactionPoint):
     def on_control(self, now_ns: int, opcode: int, frame: bytes, offset: int) -> None:
         newer = (wire.psn(frame) - self._obeyed) & wire.PSN_MASK
         if not 0 < newer <= (self.sequence - self._obeyed) & wire.PSN_MASK:
-            return  # overtaken by a newer one, from an earlier burst, or for a packet that was not sent
+            return  # a newer one has overtaken it, or it belongs to an earlier burst or to a packet that was never sent
         self._obeyed = wire.psn(frame)
         self._heard_ns = now_ns
         rate_bps = max(float(_RATE.get(frame, offset)) * 1e3, self.parameters.min_rate_bps)

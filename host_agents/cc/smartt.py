@@ -1,29 +1,33 @@
 """SMaRTT (Bonato et al., "SMaRTT-REPS", algorithms 1 to 3): a window from ECN marks, delay and trimmed packets.
 
 Each ACK is one of four cases, by its mark and by whether its RTT exceeds the target (1.5 base
-RTTs). QuickAdapt answers a trimmed packet, or a time-out, by setting the window to the bytes
+RTTs). QuickAdapt reacts to a trimmed packet, or a time-out, and sets the window to the bytes
 acknowledged over one target RTT. FastIncrease uses capacity that others have released.
 Wait-to-decrease leaves marks to the load balancer until a quarter of the packets have one.
 
 Each trimmed packet is sent again by itself (algorithm 1, line 31), so the default is selective
 repeat.
 
-Where the listing and the text differ, the text is followed: `acked` counts ACKs only, trimmed
-packets neither cut the window nor arm QuickAdapt while feedback is ignored, and the bounds hold on
-every way out. When ignoring ends, QuickAdapt's measurement starts anew; otherwise it would mistake
-a few packets for those of a target RTT. It also starts anew when a message starts and nothing is in
-flight. A multiplicative decrease is "in any case" at most the packet's size; this bound applies to
-the sum with the fair decrease. The average of marks follows the listing: packets whose feedback is
-ignored are not counted, although section 3.6.1 says "for each packet".
+Where the listing and the text of the paper differ, p4cc follows the text:
 
-State of a flow, with the widths that hardware would need:
+- `acked` counts ACKs only.
+- Trimmed packets neither cut the window nor arm QuickAdapt while feedback is ignored.
+- The bounds hold wherever the algorithm ends.
 
-    window 3, acknowledged 3, to ignore 3, uncongested 3 bytes; end of the measurement 4; average of marks 2; flags 1
+QuickAdapt's measurement starts anew when ignoring ends. Otherwise it would mistake a few packets for
+those of a target RTT. It also starts anew when a message starts and nothing is in flight. A
+multiplicative decrease is "in any case" at most the packet's size; this bound applies to the sum
+with the fair decrease. The average of marks follows the listing: packets whose feedback is ignored
+are not counted, although section 3.6.1 says "for each packet".
 
-That is 19 bytes, the paper's sum. Shared, "28 bytes globally", are seven numbers of 4 bytes: packet, BDP, largest
-window, target RTT, bound of an RTT near the base RTT, fair and multiplicative increase, both with gamma in them; the
-other parameters are constants of the logic. One counter downwards is enough for `bytes_ignored` and `bytes_to_ignore`.
-Windows are in wire bytes.
+State of a flow, in bytes, with the widths that hardware would need:
+
+    window 3, acknowledged 3, to ignore 3, uncongested 3, end of the measurement 4, average of marks 2, flags 1
+
+That is 19 bytes, the paper's sum. Seven numbers of 4 bytes are shared ("28 bytes globally"): packet, BDP, largest
+window, target RTT, bound of an RTT near the base RTT, and fair and multiplicative increase, which include gamma.
+The other parameters are constants of the logic. One counter downwards is enough for `bytes_ignored` and
+`bytes_to_ignore`. Windows are in wire bytes.
 """
 
 from __future__ import annotations

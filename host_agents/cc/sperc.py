@@ -1,22 +1,23 @@
 """s-PERC (Jose et al., SIGMETRICS 2019; algorithm 3, section 5.1.1 of the thesis that 1RC is from).
 
-A flow sends control packets, one at a time. Each link on the way to the receiver, the NIC's own
-among them (`sperc_link`), computes the flow's allocation (`p4src/sperc.p4`); the receiver sends the
-packet back, and the source sends at the least allocation, divided by the flow's weight. The rate
-that the flow could use at most, the demand, is also a record. A flow of up to `short_flow_bytes`
-leaves at line rate without control packets. Other flows wait for their first response. With 1RC
-(`one_rc`) no flow is exempt and none waits: flows send speculative packets until the first
-response. With weights (`weights`) each of a host's n flows weighs 1/n.
+A flow sends control packets, one at a time. Each link on the way to the receiver computes the
+flow's allocation (`p4src/sperc.p4`), and so does the NIC's own link (`sperc_link`). The receiver
+sends the packet back. The source sends at the least allocation, divided by the flow's weight. A
+further record has the flow's demand: the largest rate that it could use. A flow of up to
+`short_flow_bytes` leaves at line rate without control packets. Other flows wait for their first
+response. With 1RC (`one_rc`) no flow is exempt and none waits: flows send speculative packets until
+the first response. With weights (`weights`) each of a host's n flows weighs 1/n.
 
 Frames: docs/wire-formats.md, "Control packet of s-PERC". Rates on the wire are in kb/s for each
 unit of weight. The path of a flow must not change, so it needs a load balancer that keeps a flow's
 entropy.
 
-The links before the loss of a control packet have counted the flow, and its source does not know
-which links these are. So after four intervals without a response a flow sends single data packets,
-and repeats its request only when an acknowledgement shows that packets arrive. The request has the
-known records of the links. So a link that has answered does not count the flow twice. A link that
-has never answered may do so, once. The state at the NIC's own link is always known.
+If a control packet is lost, the links before the loss have counted the flow, and its source does
+not know which links these are. So after four intervals without a response a flow sends single data
+packets, and repeats its request only when an acknowledgement shows that packets arrive. The request
+has the links' records that the source knows. So a link that has answered does not count the flow
+twice. A link that has never answered may do so, once. The state at the NIC's own link is always
+known.
 """
 
 from __future__ import annotations
@@ -432,7 +433,7 @@ class Sperc(ReactionPoint):
             flows.leave(now_ns)
 
     def _stop_speculating(self) -> bool:
-        """Stop speculating; return whether it did until now."""
+        """Stop speculating, and return whether the flow was speculating."""
         speculation = self._speculation
         if speculation is None or not speculation.under_way:
             return False

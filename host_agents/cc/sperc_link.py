@@ -57,7 +57,7 @@ class Link(Counting):
         self.control_ns = control_ns
         self.digits = digits
         self.sum_e = 0
-        self.num_b = 0  # in units of 2^-20
+        self.num_b = 0  # NumB in units of 2^-20
         self.max_e = 0
         self.max_e_next = 0  # MaxE' of this round
         self.round_end = 0

@@ -2,10 +2,10 @@
 
 The target delay grows with the path's hops, and as the window shrinks.
 
-Windows are in wire bytes. A flow starts with one BDP, at line rate, as the RDMA papers that use Swift have it. With
-variable AI or sampling frequency (`swift+vai+sf`; Snyder and Lebeck, "Fast Convergence to Fairness", V) the window is
-computed from a reference window at every ACK, as HPCC does, always with the additive increase, and
-the target does not depend on the window.
+Windows are in wire bytes. A flow starts with one BDP, at line rate, as in the RDMA papers that use
+Swift. With variable AI or sampling frequency (`swift+vai+sf`; Snyder and Lebeck, "Fast Convergence
+to Fairness", V) the window is computed from a reference window at every ACK, as in HPCC. Then the
+additive increase always applies, and the target does not depend on the window.
 """
 
 from __future__ import annotations

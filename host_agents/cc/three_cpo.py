@@ -1,4 +1,4 @@
-"""3CPO: operations of other members cost a host tokens if they contend with its own; RTTs set its watermarks.
+"""3CPO: a host pays tokens for other members' operations that contend with its own; RTTs set its watermarks.
 
 Source: thesis, 6.2.2 to 6.2.4, algorithm 6. Choices that the text leaves open are parameters
 (papers/collectives/README.md).
@@ -30,7 +30,7 @@ from host_agents.ranges import POSITIVE, SHARE, check_watermarks, expect_less, o
 from host_agents.registry import register
 
 SUMMED = "summed"  # a cycle adds watermark / WM_MAX tokens
-DRAWN = "drawn"  # a cycle adds one token with that probability
+DRAWN = "drawn"  # a cycle adds one token with probability watermark / WM_MAX
 _LEAST_FBS: Final = 0.05  # smallest factor that scales a decrease (algorithm 6, printed lines 16 and 19)
 _FIRST_LATENCY: Final = 1000.0  # latency without load in cycles (6.3), assumed until one is measured
 
@@ -59,7 +59,7 @@ class ThreeCpoParameters:
     high_latency: float = field(default=2000.0, metadata=POSITIVE)
     # Largest number of tokens that accumulate during idle time.
     depth: float = field(default=1.0, metadata=POSITIVE)
-    # Whether a cycle adds watermark / wm_max tokens, or one with that probability.
+    # Whether a cycle adds watermark / wm_max tokens, or one token with this probability.
     tokens: str = field(default=SUMMED, metadata=one_of("summed", "drawn"))
     # Tokens that a read waits for: both kinds, or one of them.
     needs: str = field(default=NEEDS_READS_BOTH, metadata=one_of("reads-both", "both", "large"))
@@ -93,8 +93,8 @@ class Watermark:
     def on_probe(self, latency: float, share: float) -> None:
         """Update the watermark at the end of an RTT.
 
-        Of the operations sent in the RTT, `share` is the part whose packets of this kind are large.
-        It is -1 if no operation was sent.
+        `share` is the share of operations in the RTT whose packets of this kind are large. It is -1
+        if no operation was sent.
         """
         p = self.parameters
         over = (latency - p.lat_thresh) / (p.max_lat_thresh - p.lat_thresh)
@@ -138,7 +138,7 @@ class ThreeCpo(Throttle):
         self.request_watermark = Watermark(p)
         self.response_watermark = Watermark(p)
         self._groups: dict[int, GroupMatching] = {}
-        self._matchings: list[GroupMatching] = []  # matchings of all groups, which each frame passes
+        self._matchings: list[GroupMatching] = []  # matchings of all groups; each frame is passed to its group's
         self._sent = [0, 0, 0]  # multicast operations since the last probe, by kind
         self._latency = -1.0  # latency of the latest collective operation
         self._last_sent = -1.0  # time at which the latest collective operation was sent
@@ -210,7 +210,7 @@ class ThreeCpo(Throttle):
         return p.low_cost + (1.0 - p.low_cost) * (latency - p.low_latency) / (p.high_latency - p.low_latency)
 
     def sizes(self) -> dict[str, int]:
-        """Return the numbers of entries of the queues of remote operations and of the arrays of all groups."""
+        """Return the lengths of the queues of remote operations, and of the arrays, over all groups."""
         return {
             "remote_queue_entries": sum(matching.peak for matching in self._matchings),
             "array_entries": sum(4 * len(matching.requests.unmatched) for matching in self._matchings),
@@ -219,7 +219,8 @@ class ThreeCpo(Throttle):
     def _expire(self, now: float) -> None:
         """Expire remote operations.
 
-        It has to be called before the latency or the gap changes, so that each expires at its time.
+        It has to be called before the latency or the gap changes, because the time at which an
+        operation expires depends on them.
         """
         stay = (self._latency if self._latency >= 0.0 else _FIRST_LATENCY) + self._gap
         for matching in self._matchings:

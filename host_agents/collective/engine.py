@@ -145,20 +145,20 @@ class Engine(Arbiter):
         self.cycle_ns = FLIT_BYTES * 8e9 / line_rate_bps
         self.memory = None if contents is None else Memory(contents, config.fraction_bits)
         self.on_write: Callable[[int, Membership], object] | None = None
-        self.operations: list[tuple[str, int, int, int, int, int]] = []  # see `record`
+        self.operations: list[tuple[str, int, int, int, int, int]] = []  # rows of completed operations; see `record`
         self._host = host
         self._join = join
         self._frames = CollectiveFrames(address, config.request_priority, config.response_priority)
         self._groups: dict[int, Membership] = {}
         self._last: Membership | None = None  # membership of the latest frame
         self._unicast: dict[int, Stream] = {}  # by destination and kind
-        self._heard_from: dict[int, Seen] = {}  # unicast: by source and kind, for permitted sources
+        self._heard_from: dict[int, Seen] = {}  # unicast: by source and kind, for sources whose operations are accepted
         self._most_answers = 0  # largest number of waiting answers if all hosts respect their windows
         self._requests: list[Fifo[Operation]] = [Fifo(), Fifo()]  # reads, writes
         self._repeated: list[Fifo[Operation]] = [Fifo(), Fifo()]  # served before the requests
         self._shared = config.injection_queues == SHARED
         self._responses: Fifo[bytes] = Fifo()
-        self._unordered: list[bytes] = []  # waiting answers if the order is random
+        self._unordered: list[bytes] = []  # answers that wait, if their order is random
         self._random = config.response_order == RANDOM_ORDER
         self._memory_ns = math.ceil(config.memory_cycles * self.cycle_ns)
         self._reading = RowFifo(_READING)  # reads in progress in the memory

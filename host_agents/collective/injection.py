@@ -24,10 +24,11 @@ RESPONSE_FLITS: Final = [9, 1, 9]
 UNICAST: Final = 0  # number of the group for operations between two hosts
 NEVER: Final = math.inf
 
-# Tokens that a read or a write has to wait for. It always costs both kinds. A push waits for both.
-NEEDS_READS_BOTH: Final = "reads-both"  # a read for both, a write for request tokens
+# Tokens that a read or a write has to wait for; sending it always costs tokens of both kinds. A
+# push waits for both.
+NEEDS_READS_BOTH: Final = "reads-both"  # a read waits for both, a write for request tokens
 NEEDS_BOTH: Final = "both"
-NEEDS_LARGE: Final = "large"  # each waits for tokens of its large packet
+NEEDS_LARGE: Final = "large"  # each waits for tokens of the kind of its large packet
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -45,9 +46,9 @@ class Injection:
         """Join a group as member `rank`."""
 
     def ready_at(self, kind: int) -> float:
-        """Return the time at which an operation may be sent.
+        """Return the time at which an operation may be sent, in cycles.
 
-        A past time means at once, and NEVER means not before an answer.
+        A past time means that it may be sent at once, and NEVER that an answer has to arrive first.
         """
         return 0.0 if self.unanswered[kind] < self.limit else NEVER
 
@@ -60,7 +61,7 @@ class Injection:
         """Handle a request that is repeated without an answer; it is no longer a probe."""
 
     def on_heard(self, now: float, group: int, source: int, kind: int) -> None:
-        """Handle the first arrival of another member's request."""
+        """Handle another member's request when it arrives for the first time."""
 
     def on_answered(self, now: float, group: int, kind: int, latency: float, probe: bool) -> None:
         """Handle an answer.

@@ -29,7 +29,7 @@ class Matching:
         self._own = own
 
     def sent(self, flits: int) -> int:
-        """Record `flits` sent by the host; return how many remote ones they match, over all members."""
+        """Record `flits` sent by the host; return the number of remote flits that they match, over all members."""
         self.local_ops += flits
         matched: i64 = 0
         more: i64 = flits
@@ -54,7 +54,7 @@ class Matching:
                 unmatched[source] = most
 
     def heard(self, source: i64, flits: i64) -> int:
-        """Record `flits` of another member; return how many of the host's own they match."""
+        """Record `flits` of another member; return the number of the host's own flits that they match."""
         if source == self._own:
             return 0
         ahead = self.unmatched[source]

@@ -71,7 +71,7 @@ class Stream:
         self.rank = rank
         self.addresses = addresses
         self.next = first_sequence
-        self.oldest = first_sequence  # oldest unanswered one
+        self.oldest = first_sequence  # number of the oldest unanswered operation
         self._window = window
         self._open: dict[int, Operation] = {}  # by sequence
 

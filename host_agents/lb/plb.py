@@ -1,9 +1,9 @@
 """PLB, protective load balancing (Qureshi et al., SIGCOMM 2022): a flow moves to another path when it stays congested.
 
-ACKs are judged by rounds of one base RTT. A round is congested when at least `marked_share` of its ACKs are marked (a
-trimmed packet counts as marked). A flow that has been congested for `idle_rounds` rounds in a row takes a new random
-entropy once it has been idle for a round, and one congested for `rounds` rounds takes it at once; so does one that
-timed out.
+ACKs are judged by rounds of one base RTT. A round is congested when at least `marked_share` of its
+ACKs are marked (a trimmed packet counts as marked). A new path is a new random entropy. A flow that
+has been congested for `idle_rounds` rounds in a row takes it once the flow has been idle for a
+round. A flow that has been congested for `rounds` rounds, or that timed out, takes it at once.
 """
 
 from __future__ import annotations

@@ -1,18 +1,22 @@
 """REPS, recycled entropy packet spraying (Bonato et al., "SMaRTT-REPS", algorithm 4).
 
-The first BDP of packets tries the entropies in turn. After that a packet takes the entropy of the latest ACK without a
-mark; a marked ACK moves on to the next entropy. The switches need ECMP only.
+The first BDP of packets tries the entropies in turn. After that a packet takes the entropy of the
+latest ACK without a mark. After a marked ACK it takes the next entropy in turn. The switches need
+ECMP only.
 
 The listing uses a cached entropy until the next ACK, so that all packets in between take the same
 path; at the start of a message or after a gap in the ACKs this may be a whole window. According to
 the text, packets on healthy paths replenish the cache (4.1), and the load is never shifted in
-substantial portions (section 1). In later publications on REPS an ACK's entropy is used once. So it
-is here, and packets that find none take the entropies in turn. After a time-out a path may have
-failed, and taking entropies in turn would use it repeatedly. So a queue pair that had a time-out
-follows the listing, as REPS "freezes" then. `use_once = false` follows the listing from the start.
+substantial portions (section 1). In later publications on REPS an ACK's entropy is used once. p4cc
+does the same, and packets without a cached entropy take the entropies in turn.
 
-In addition, packets take entropies in turn before the first ACK (the listing would send all with
-entropy 0) and from a time-out to the next ACK, and a trimmed packet counts as marked.
+After a time-out a path may have failed, and taking entropies in turn would use it repeatedly. So a
+queue pair that had a time-out follows the listing, as REPS "freezes" then. `use_once = false`
+follows the listing from the start.
+
+p4cc deviates in three more points. Before the first ACK packets take entropies in turn, while the
+listing would send all with entropy 0. They do so from a time-out to the next ACK, too. A trimmed
+packet counts as marked.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ class Reps(LoadBalancer):
         self.exploring = min(bdp_packets, parameters.entropies)  # packets yet to be sent with entropies in turn
         self.use_once = parameters.use_once
         self.next = 0
-        self.cached = -1  # none
+        self.cached = -1  # no cached entropy
         self.next_control = 0
 
     def next_entropy(self, now_ns: int) -> int:

@@ -29,7 +29,7 @@ class UecRepsParameters:
     entropies: int = field(default=64, metadata=ENTROPY_COUNT)
     ring_entropies: int = field(default=8, metadata=POSITIVE)  # number of entropies in the ring
     freeze_ns: int = 10_000_000  # time for which the ring is used in turn after a time-out
-    explore_packets: int = 16  # number of packets with any entropy after that
+    explore_packets: int = 16  # number of packets that take random entropies after that
     legacy: bool = False  # the simulator's older form
     legacy_first_bdp: float = 1.5  # data that is first sent with entropies in turn, in the older form
 
@@ -43,9 +43,9 @@ class UecReps(LoadBalancer):
         self._ring = [0] * p.ring_entropies
         self._head = 0  # slot for the next good entropy
         self._filled = 0  # number of slots that have been written
-        self._fresh = 0  # number of these that were written last and are unused
+        self._fresh = 0  # number of slots that were written last and whose entropies are unused
         self._turn = 0  # next slot while frozen
-        self._exploring = 0  # remaining packets
+        self._exploring = 0  # remaining packets that explore
         self.frozen_until_ns = -1  # -1: it is not frozen
 
     def next_entropy(self, now_ns: int) -> int:
@@ -92,7 +92,7 @@ class LegacyReps(LoadBalancer):
         self.rounds = Rounds(parameters.entropies, Draws(seed))
         first = int(parameters.legacy_first_bdp * path.bdp_bytes / float(path.wire_bytes))
         self._first = min(first, parameters.entropies)
-        self._sent = 0  # the number of these packets sent so far
+        self._sent = 0  # the number of explored packets so far
         self.good: Fifo[int] = Fifo()
 
     def next_entropy(self, now_ns: int) -> int:
