@@ -11,7 +11,8 @@ _MIRROR = 0xFF040001
 _PRE = 0xFF020001
 _PORT, _PORT_STATISTICS = 0xFF010001, 0xFF010002
 _PKTGEN = 0xFF030001
-_TM_PORT, _TM_SCHEDULING, _TM_PORT_COUNTS, _TM_QUEUE_COUNTS = 0xFF050010, 0xFF050025, 0xFF050042, 0xFF050043
+_TM_PORT, _TM_PORT_SCHEDULING, _TM_PORT_SHAPING, _TM_PORT_COUNTS = 0xFF050010, 0xFF050016, 0xFF050017, 0xFF050042
+_TM_MAP, _TM_SCHEDULING, _TM_SHAPING, _TM_QUEUE_COUNTS = 0xFF050022, 0xFF050025, 0xFF050026, 0xFF050043
 _PORTS = 288
 _MTU_BYTES = 10240
 
@@ -194,9 +195,13 @@ def _traffic_manager(chip: str, groups: PortGroups) -> list[Table]:
     ):  # fmt: skip
         ports.singleton(data_field(ident, name, byte, repeated=repeated), read_only=True)
     size = MAX_PIPES * groups.count * groups.group_queues
+    places = Table(f"{chip}.tm.queue.map", _TM_MAP, "TmQueueMap", size, [])
+    places.key(1, "pg_id", byte)
+    places.key(2, "pg_queue", byte)
+    places.singleton(data_field(1, "dev_port", number), read_only=True)
+    places.singleton(data_field(2, "queue_nr", byte), read_only=True)
     queues = Table(f"{chip}.tm.queue.sched_cfg", _TM_SCHEDULING, "TmQueueSchedCfg", size, [])
-    queues.key(1, "pg_id", byte)
-    queues.key(2, "pg_queue", byte)
+    queues.keys = places.keys
     priority = value_type("string", choices=["LOW", *map(str, range(8)), "HIGH"])
     modes = [] if chip == "tf1" else [("advanced_flow_control", value_type("string", choices=["CREDIT", "XOFF"]))]
     for ident, (name, t) in enumerate(
@@ -207,11 +212,25 @@ def _traffic_manager(chip: str, groups: PortGroups) -> list[Table]:
         start=1,
     ):  # fmt: skip
         queues.singleton(data_field(ident, name, t))
+    queue_shaping = Table(f"{chip}.tm.queue.sched_shaping", _TM_SHAPING, "TmQueueSchedShaping", size, [])
+    queue_shaping.keys = places.keys
+    port_scheduling = Table(f"{chip}.tm.port.sched_cfg", _TM_PORT_SCHEDULING, "TmPortSchedCfg", _PORTS, [])
+    port_scheduling.keys = ports.keys
+    port_scheduling.singleton(data_field(1, "max_rate_enable", flag))
+    port_shaping = Table(f"{chip}.tm.port.sched_shaping", _TM_PORT_SHAPING, "TmPortSchedShaping", _PORTS, [])
+    port_shaping.keys = ports.keys
+    names = value_type("string", choices=["BPS", "PPS"]), value_type("string", choices=["UPPER", "LOWER", "MIN_ERROR"])
+    bucket = [(f"max_{name}", number) for name in ("rate", "burst_size")]
+    guaranteed = [(f"min_{name}", number) for name in ("rate", "burst_size")]
+    for table, rates in (queue_shaping, [*guaranteed, *bucket]), (port_shaping, bucket):
+        fields = (("unit", names[0]), ("provisioning", names[1]), *rates)
+        for ident, (name, t) in enumerate(fields, start=1):
+            table.singleton(data_field(ident, name, t))
     of_port = Table(f"{chip}.tm.counter.eg_port", _TM_PORT_COUNTS, "TmCounterEgPort", _PORTS, [])
     of_port.key(1, "dev_port", number)
     of_queue = Table(f"{chip}.tm.counter.queue", _TM_QUEUE_COUNTS, "TmCounterQueue", size, [])
-    of_queue.keys = queues.keys
+    of_queue.keys = places.keys
     for each in of_port, of_queue:
         for ident, name in enumerate(("drop_count_packets", "usage_cells", "watermark_cells"), start=1):
             each.singleton(data_field(ident, name, value_type("uint64")), read_only=True)
-    return [ports, queues, of_port, of_queue]
+    return [ports, port_scheduling, port_shaping, places, queues, queue_shaping, of_port, of_queue]

@@ -118,6 +118,21 @@ class ScheduleState(ExternType):
     cell = (("priorities", 8 * QUEUES), ("weights", 16 * QUEUES), ("disabled", QUEUES))
 
 
+class ShaperState(ExternType):
+    """Token buckets of a queue, or of all queues of a port together.
+
+    Rates are in kbit/s with bursts in bytes, or, with `packets`, in packets a second with bursts in
+    packets. The bucket of the maximum rate exists if the queue is `limited` and the rate is not 0,
+    and that of the minimum rate if it is `guaranteed`. A queue below its minimum rate is served
+    before all others, by `min_priority`. `provisioning` has no effect.
+    """
+
+    cell = (
+        ("max_rate", 32), ("max_burst", 32), ("min_rate", 32), ("min_burst", 32), ("limited", 8), ("guaranteed", 8),
+        ("min_priority", 8), ("packets", 8), ("provisioning", 8),
+    )  # fmt: skip
+
+
 class PortMaskState(ExternType):
     """Ports of a pipe, as bits, that may trigger an application of T2NA's packet generator by going down."""
 
@@ -134,4 +149,6 @@ def states(port: type[PortState], sessions: int) -> dict[str, State]:
         "pktgen": State("$pktgen", PktgenState, APPLICATIONS),
         "pktgen_buffer": State("$pktgen_buffer", PktgenBufferState, BUFFER_CELLS),
         "schedule": State("$schedule", ScheduleState, 1 << PIPE_PORT_BITS),
+        "queue_shaper": State("$queue_shaper", ShaperState, ScheduleState.QUEUES << PIPE_PORT_BITS),
+        "port_shaper": State("$port_shaper", ShaperState, PORTS),
     }

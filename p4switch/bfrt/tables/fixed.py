@@ -113,8 +113,9 @@ class PathTable(FixedTable):
     def _cell(self, index: int, state: State) -> dict[str, int]:
         return state.path.members(self.state, index)
 
-    def _store(self, index: int, members: Mapping[str, int], state: State) -> Undo:
-        entity = p4runtime_pb2.Entity(extern_entry=state.path.entry(self.state, index, members))
+    def _store(self, index: int, members: Mapping[str, int], state: State, name: str = "") -> Undo:
+        """Set a cell of the table's array, or of the one with a given name."""
+        entity = p4runtime_pb2.Entity(extern_entry=state.path.entry(name or self.state, index, members))
         return state.write(p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY, entity=entity))
 
     def _size(self, state: State) -> int:

@@ -154,7 +154,24 @@ static int env_stop_queue(void *ctx, uint32_t port, uint32_t queue, int stopped)
 static int env_schedule(void *ctx, uint32_t port, const p4_schedule *schedule)
 {
     live *l = ctx;
-    return port < LIVE_MAX_PORTS && l->ports[port] && tm_set_schedule(&l->ports[port]->tm, schedule);
+    return port < LIVE_MAX_PORTS && l->ports[port] && tm_set_schedule(&l->ports[port]->tm, schedule, l->now);
+}
+
+static void hold(tm_port *port, uint64_t until)
+{
+    live *l = live_port_of(port)->owner;
+    l->release = until < l->release ? until : l->release;
+}
+
+/* Restarts the queues whose token buckets have tokens by now. */
+void live_release(live *l)
+{
+    l->release = LIVE_NEVER;
+    for (uint32_t i = 0; i < l->count; i++) {
+        uint64_t next = tm_release(&l->ports[l->numbers[i]]->tm, l->now);
+        l->release = next < l->release ? next : l->release;
+    }
+    live_serve_touched(l);
 }
 
 static void queue_changed(tm_port *port, const p4_packet *packet, uint32_t queue, uint32_t cells)
@@ -422,11 +439,11 @@ live *live_new(uint32_t tick_ns, uint32_t cell_bytes, int32_t framing_bytes, uin
         return NULL;
     }
     l->tm = (tm_switch){.tick_ns = tick_ns, .cell_bytes = cell_bytes, .alpha = -1, .buffer_bytes = TM_NO_LIMIT,
-                        .wake = live_touch};
+                        .wake = live_touch, .hold = hold};
     l->limits = TM_UNLIMITED;
     l->framing_bytes = framing_bytes;
     l->cpu_last = &l->cpu_first;
-    l->timer = LIVE_NEVER;
+    l->timer = l->release = LIVE_NEVER;
     l->origin = origin ? origin : live_read_clock(CLOCK_MONOTONIC);
     return l;
 }
@@ -509,7 +526,7 @@ void live_set_switch(live *l, p4_switch *sw)
             tm_port *port = &l->ports[l->numbers[i]]->tm;
             for (p4_packet *p; (p = tm_flush(port, l->now));)
                 p4_packet_free(l->sw, p);
-            tm_set_schedule(port, NULL);
+            tm_set_schedule(port, NULL, l->now);
         }
         p4_switch_set_env(l->sw, &l->env_before);
     }

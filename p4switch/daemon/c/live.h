@@ -119,6 +119,7 @@ typedef struct live {
     pool pool;
     tm_limits limits;        /* of every port */
     uint64_t timer;          /* time at which the pipeline wants to be called; LIVE_NEVER: none */
+    uint64_t release;        /* time at which a token bucket of a port has tokens again; LIVE_NEVER: none waits */
     uint8_t arriving;        /* the PFC class of the packet that the pipeline is processing */
     p4_frame *cpu_first, **cpu_last;
     uint32_t cpu_count;
@@ -192,6 +193,7 @@ void live_return(live *l, live_port *port);
 void live_touch(tm_port *port);
 void live_serve_touched(live *l);
 void live_timer(live *l);
+void live_release(live *l);
 
 static inline live_port *live_port_of(tm_port *tm)
 {

@@ -45,6 +45,12 @@ bool live_catch_up(live *l, uint64_t until)
             l->events++;
             continue;
         }
+        if (l->release <= time) {
+            l->now = l->release > l->now ? l->release : l->now;
+            live_release(l);
+            l->events++;
+            continue;
+        }
         if (l->next_change < l->change_count && l->changes[l->next_change].time <= time) {
             live_apply_change(l, &l->changes[l->next_change++]);
             l->events++;
@@ -86,7 +92,7 @@ static void deliver_due(live *l, uint64_t until)
  * as it leaves in time. */
 static uint64_t next_due(const live *l)
 {
-    uint64_t time = l->timer;
+    uint64_t time = l->timer < l->release ? l->timer : l->release;
     for (uint32_t i = 0; i < l->count; i++) {
         const live_port *port = l->ports[l->numbers[i]];
         const wire *w = &port->wire;

@@ -119,13 +119,23 @@ typedef struct p4_trace_change {
 
 typedef struct p4_switch p4_switch;
 
+/* A token bucket that packets empty and time fills. */
+typedef struct p4_shaper {
+    uint64_t rate;    /* bits a second, or packets a second; 0: there is no bucket */
+    uint32_t burst;   /* size of the bucket in bytes, or in packets */
+    uint32_t packets; /* true: tokens are packets */
+} p4_shaper;
+
 /* Order in which a port serves its first queues. A higher priority comes first. Among queues of one priority, those
- * without a weight come first, the highest number before others, and the rest share the link by their weights. */
+ * without a weight come first, the highest number before others, and the rest share the link by their weights. Queues
+ * below their guaranteed rate come before all others, in the order of their guaranteed priorities. */
 #define P4_SCHEDULED 16
 typedef struct p4_schedule {
-    uint8_t priority[P4_SCHEDULED];
+    uint8_t priority[P4_SCHEDULED], guaranteed_priority[P4_SCHEDULED];
     uint16_t weight[P4_SCHEDULED];
     uint16_t disabled; /* mask of queues that are not served */
+    p4_shaper guaranteed[P4_SCHEDULED];
+    p4_shaper limit[P4_SCHEDULED + 1]; /* of each queue, and at last of the port */
 } p4_schedule;
 
 /* Functions that a pipeline needs from its environment. */

@@ -45,6 +45,7 @@ typedef enum event_kind {
     EV_PFC_APPLY,   /* the reaction time to a PFC frame is over */
     EV_PFC_EXPIRE,  /* a pause may have timed out */
     EV_PFC_REFRESH, /* pauses have to be renewed */
+    EV_RELEASE,     /* a token bucket has tokens again */
     EV_TIMER,       /* the pipeline wants to be called; belongs to no port */
 } event_kind;
 

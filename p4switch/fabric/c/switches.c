@@ -127,8 +127,9 @@ static int env_stop_queue(void *ctx, uint32_t port, uint32_t queue, int stopped)
 
 static int env_schedule(void *ctx, uint32_t port, const p4_schedule *schedule)
 {
-    tm_port *out = tm_find(&((node *)ctx)->tm, port);
-    return out && tm_set_schedule(out, schedule);
+    const node *at = ctx;
+    tm_port *out = tm_find(&at->tm, port);
+    return out && tm_set_schedule(out, schedule, at->net->now);
 }
 
 void net_queue_changed(tm_port *port, const p4_packet *packet, uint32_t queue, uint32_t cells)
@@ -204,6 +205,12 @@ void net_wake(tm_port *tm)
     }
     port->touched = true;
     n->touched[n->touched_count++] = port;
+}
+
+void net_hold_port(tm_port *tm, uint64_t until)
+{
+    net_port *port = net_port_of(tm);
+    net_push(port->node->net, port, until, EV_RELEASE, NULL);
 }
 
 /* Serves a free transmitter of a switch's port: PFC frames first, then the next packet. */
@@ -304,7 +311,8 @@ static void pfc_event(net *n, net_port *port, event_kind kind, void *arg)
     case EV_PFC_REFRESH:
         net_pfc_refresh(n, port);
         break;
-    case EV_TIMER: /* see switch_event */
+    case EV_RELEASE: /* see switch_event */
+    case EV_TIMER:
         break;
     }
 }
@@ -312,10 +320,13 @@ static void pfc_event(net *n, net_port *port, event_kind kind, void *arg)
 static void switch_event(net *n, node *at, const entry *e)
 {
     event_kind kind = (event_kind)(e->rank >> 48);
+    tm_port *port = kind == EV_TIMER ? NULL : at->tm.ports[e->rank >> 32 & TM_MAX_PORT];
     if (kind == EV_TIMER)
         timer_event(n, at);
+    else if (kind == EV_RELEASE)
+        tm_release(port, n->now);
     else
-        pfc_event(n, net_port_of(at->tm.ports[e->rank >> 32 & TM_MAX_PORT]), kind, e->what);
+        pfc_event(n, net_port_of(port), kind, e->what);
 }
 
 /* Runs all events at a switch before `end`. */
@@ -331,7 +342,7 @@ static void run_switch(net *n, node *at, uint64_t end)
     if (ports & (ports - 1))
         prefetch_behind(at);
     for (;;) {
-        /* Order at one instant: PFC, arrivals, ports whose links become free. */
+        /* Order at one instant: PFC and timers, arrivals, ports whose links become free. */
         uint64_t pfc = heap_time(&at->events), arrival = in < last ? in->time : TIME_NEVER, ready = at->ready.first.time;
         uint64_t time = min_time(min_time(pfc, arrival), ready);
         if (time >= end)

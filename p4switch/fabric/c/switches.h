@@ -12,6 +12,8 @@ void net_env_init(node *at, p4_env *env);
 void net_push(net *n, net_port *port, uint64_t time, event_kind kind, void *arg);
 /* The port may have something to send: tm_switch.wake. */
 void net_wake(tm_port *port);
+/* A token bucket of the port has no tokens before this time: tm_switch.hold. */
+void net_hold_port(tm_port *port, uint64_t until);
 /* Runs the code of the program that watches queues: tm_switch.changed. */
 void net_queue_changed(tm_port *port, const p4_packet *packet, uint32_t queue, uint32_t cells);
 void net_serve_touched(net *n);

@@ -130,6 +130,7 @@ node *net_add_node(net *n, p4_switch *sw)
     at->ready.first = READY_NONE;
     at->tm = (tm_switch){
         .tick_ns = n->tick_ns, .cell_bytes = 80, .alpha = -1, .buffer_bytes = TM_NO_LIMIT, .wake = net_wake,
+        .hold = net_hold_port,
     };
     at->limits = TM_UNLIMITED;
     if (sw) {

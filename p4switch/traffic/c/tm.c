@@ -78,10 +78,18 @@ static tm_lanes *lanes_of(tm_port *out)
     return out->lanes = l;
 }
 
-/* Mask of the queues below 64 that the scheduler does not serve. */
+#define PORT_LIMIT P4_SCHEDULED /* index of the bucket that limits the whole port */
+
+/* Mask of the queues below 64 that the scheduler does not serve at present. */
 static uint64_t disabled_queues(const tm_port *out)
 {
-    return out->scheduler ? out->scheduler->set.disabled : 0;
+    const tm_scheduler *s = out->scheduler;
+    return s ? s->set.disabled | (s->held & ((1u << P4_SCHEDULED) - 1)) : 0;
+}
+
+static bool port_is_held(const tm_port *out)
+{
+    return out->scheduler && out->scheduler->held >> PORT_LIMIT & 1;
 }
 
 static void lanes_free(tm_port *out)
@@ -144,7 +152,7 @@ static p4_packet *lane_get(tm_lanes *l, uint32_t queue)
 /* Updates whether the highest priority has only stopped packets. */
 static void lanes_review(tm_port *out)
 {
-    if (!out->lanes)
+    if (!out->lanes || port_is_held(out))
         return;
     out->stopped &= ~(1u << LANED);
     if (out->queues[LANED].packets && lane_ready(out) == TM_QUEUES)
@@ -154,7 +162,7 @@ static void lanes_review(tm_port *out)
 /* Updates which priorities are stopped after a queue was stopped or restarted. Returns whether the port was woken. */
 static bool stops_changed(tm_port *out)
 {
-    out->stopped = (uint8_t)(out->halted | disabled_queues(out));
+    out->stopped = port_is_held(out) ? UINT8_MAX : (uint8_t)(out->halted | disabled_queues(out));
     lanes_review(out);
     bool wakes = !out->scheduled && !out->serving && tm_ready(out);
     if (wakes)
@@ -165,7 +173,7 @@ static bool stops_changed(tm_port *out)
 static bool is_stopped(const tm_port *out, uint32_t queue)
 {
     const tm_lanes *l = queue >= LANED ? out->lanes : NULL;
-    if (!l)
+    if (!l || port_is_held(out))
         return out->stopped >> (queue < LANED ? queue : LANED) & 1;
     return (l->stopped[queue / 64] | (queue < 64 ? disabled_queues(out) : 0)) & LANE_BIT(queue);
 }
@@ -585,8 +593,94 @@ static uint32_t next_in_turn(tm_port *out, uint32_t priority, uint32_t mask)
     return queue;
 }
 
+/* --- token buckets --------------------------------------------------------------------------------------------------- */
+
+/* The first ns at which the bucket is full. */
+static uint64_t full_ns(const tm_bucket *b)
+{
+    return b->full_ns + (b->full_part != 0);
+}
+
+/* The time from which on the bucket has tokens. */
+static uint64_t opens_ns(const tm_bucket *b)
+{
+    return full_ns(b) > b->depth_ns ? full_ns(b) - b->depth_ns : 0;
+}
+
+static void bucket_set(tm_bucket *b, const p4_shaper *old, const p4_shaper *set)
+{
+    if (old->rate != set->rate)
+        b->full_part = 0; /* in units of the old rate */
+    uint64_t tokens = (uint64_t)set->burst * (set->packets ? 1 : 8);
+    b->depth_ns = set->rate ? (uint64_t)((unsigned __int128)tokens * 1000000000u / set->rate) : 0;
+    if (!set->rate)
+        b->full_ns = 0;
+}
+
+static void bucket_take(tm_bucket *b, const p4_shaper *set, uint32_t len, uint64_t now)
+{
+    if (!set->rate)
+        return;
+    if (full_ns(b) < now) {
+        b->full_ns = now;
+        b->full_part = 0;
+    }
+    uint64_t work = (set->packets ? 1 : (uint64_t)len * 8) * 1000000000u + b->full_part;
+    b->full_ns += work / set->rate;
+    b->full_part = work % set->rate;
+}
+
+static bool is_guaranteed(const tm_scheduler *s, uint32_t queue, uint64_t now)
+{
+    return s->set.guaranteed[queue].rate && opens_ns(&s->guaranteed[queue]) <= now;
+}
+
+/* Holds the queue or the port of a bucket if it has no tokens. */
+static void review_limit(tm_port *out, uint32_t limit, uint64_t now)
+{
+    tm_scheduler *s = out->scheduler;
+    uint64_t opens = opens_ns(&s->limit[limit]);
+    s->held &= ~(1u << limit);
+    if (opens > now) {
+        s->held |= 1u << limit;
+        out->tm->hold(out, opens);
+    }
+}
+
+/* Takes the tokens of a packet that leaves. A queue uses its guaranteed tokens first. */
+static void take_tokens(tm_port *out, uint32_t queue, uint32_t len, uint64_t now)
+{
+    tm_scheduler *s = out->scheduler;
+    if (queue < P4_SCHEDULED) {
+        if (is_guaranteed(s, queue, now))
+            bucket_take(&s->guaranteed[queue], &s->set.guaranteed[queue], len, now);
+        bucket_take(&s->limit[queue], &s->set.limit[queue], len, now);
+        review_limit(out, queue, now);
+    }
+    bucket_take(&s->limit[PORT_LIMIT], &s->set.limit[PORT_LIMIT], len, now);
+    review_limit(out, PORT_LIMIT, now);
+    if (s->held)
+        stops_changed(out);
+}
+
+uint64_t tm_release(tm_port *port, uint64_t now)
+{
+    tm_scheduler *s = port->scheduler;
+    uint64_t next = UINT64_MAX;
+    for (uint32_t rest = s ? s->held : 0; rest; rest &= rest - 1) {
+        uint32_t limit = (uint32_t)__builtin_ctz(rest);
+        uint64_t opens = opens_ns(&s->limit[limit]);
+        if (opens <= now)
+            s->held &= ~(1u << limit);
+        else if (opens < next)
+            next = opens;
+    }
+    stops_changed(port);
+    return next;
+}
+
 /* The queue to serve next by the schedule. `ready` is the mask of priorities that have one, and is not 0. */
-static uint32_t scheduled_queue(tm_port *out, uint32_t ready)
+static uint32_t scheduled_queue(tm_port *out, uint32_t ready, uint64_t now)
 {
     const tm_scheduler *s = out->scheduler;
     uint64_t low = ready, high = 0; /* masks of queues */
@@ -600,7 +694,10 @@ static uint32_t scheduled_queue(tm_port *out, uint32_t ready)
         return 63 - (uint32_t)__builtin_clzll(low);
     uint32_t first = 0, queues = 0; /* with this rank */
     for (uint32_t rest = (uint32_t)low; rest; rest &= rest - 1) {
-        uint32_t queue = (uint32_t)__builtin_ctz(rest), rank = 2u * s->set.priority[queue] + !s->set.weight[queue];
+        uint32_t queue = (uint32_t)__builtin_ctz(rest), priority = s->set.priority[queue];
+        if (is_guaranteed(s, queue, now))
+            priority = TM_PRIORITIES + s->set.guaranteed_priority[queue];
+        uint32_t rank = 2 * priority + !s->set.weight[queue];
         if (rank > first)
             queues = 0;
         if (rank >= first) {
@@ -611,9 +708,9 @@ static uint32_t scheduled_queue(tm_port *out, uint32_t ready)
     return first & 1 ? 31 - (uint32_t)__builtin_clz(queues) : next_in_turn(out, first / 2, queues);
 }
 
-static uint32_t next_queue(tm_port *out, uint32_t ready)
+static uint32_t next_queue(tm_port *out, uint32_t ready, uint64_t now)
 {
-    return out->scheduler ? scheduled_queue(out, ready) : first_queue(out, next_priority(out, ready));
+    return out->scheduler ? scheduled_queue(out, ready, now) : first_queue(out, next_priority(out, ready));
 }
 
 static p4_packet *take(tm_port *out, uint32_t number, uint64_t now)
@@ -643,8 +740,10 @@ p4_packet *tm_dequeue(tm_port *out, uint64_t now)
         uint32_t ready = out->nonempty & ~out->paused & ~out->stopped;
         if (!ready)
             return NULL;
-        p = take(out, next_queue(out, ready), now);
+        p = take(out, next_queue(out, ready, now), now);
     }
+    if (out->scheduler)
+        take_tokens(out, queue_number(out, p), p->len, now);
     if (out->tm->arbiter == TM_LEAST_RECENT)
         out->queues[tm_priority(p)].served = ++out->turns;
     p->deq_time = tm_ticks(out->tm, now);
@@ -753,7 +852,7 @@ int tm_set_trimming(tm_port *port, const tm_trimming *trimming)
     return 0;
 }
 
-bool tm_set_schedule(tm_port *port, const p4_schedule *schedule)
+bool tm_set_schedule(tm_port *port, const p4_schedule *schedule, uint64_t now)
 {
     if (!schedule && !port->scheduler)
         return false;
@@ -763,7 +862,14 @@ bool tm_set_schedule(tm_port *port, const p4_schedule *schedule)
     } else {
         if (!port->scheduler)
             port->scheduler = must_have(calloc(1, sizeof *port->scheduler));
-        port->scheduler->set = *schedule;
+        tm_scheduler *s = port->scheduler;
+        for (uint32_t i = 0; i < P4_SCHEDULED; i++)
+            bucket_set(&s->guaranteed[i], &s->set.guaranteed[i], &schedule->guaranteed[i]);
+        for (uint32_t i = 0; i <= PORT_LIMIT; i++)
+            bucket_set(&s->limit[i], &s->set.limit[i], &schedule->limit[i]);
+        s->set = *schedule;
+        for (uint32_t i = 0; i <= PORT_LIMIT; i++)
+            review_limit(port, i, now);
     }
     return stops_changed(port);
 }

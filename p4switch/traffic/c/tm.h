@@ -58,12 +58,21 @@ typedef struct tm_lanes {
     } of[TM_QUEUES];
 } tm_lanes;
 
-/* The order in which a port serves its queues, where the control plane has set one: priorities, and deficit weighted
- * round robin among queues of one priority that have weights. */
+/* A token bucket. It has tokens if it will be full at most `depth_ns` from now. */
+typedef struct tm_bucket {
+    uint64_t full_ns, full_part; /* when it will be full; the part is in 1 / rate ns */
+    uint64_t depth_ns;           /* time in which it is filled */
+} tm_bucket;
+
+/* The order in which a port serves its queues, where the control plane has set one: priorities, deficit weighted round
+ * robin among queues of one priority that have weights, and token buckets. A packet needs a token, and takes as many
+ * as its length requires. */
 typedef struct tm_scheduler {
     p4_schedule set;
-    uint64_t deficit[P4_SCHEDULED]; /* bytes that a queue may still send in its turn */
-    uint8_t turn[TM_PRIORITIES];    /* the queue whose turn it is, for each scheduling priority */
+    tm_bucket guaranteed[P4_SCHEDULED], limit[P4_SCHEDULED + 1];
+    uint32_t held; /* mask of the limits whose buckets have no tokens */
+    uint64_t deficit[P4_SCHEDULED];  /* bytes that a queue may still send in its turn */
+    uint8_t turn[2 * TM_PRIORITIES]; /* the queue whose turn it is, for each priority; guaranteed ones come last */
 } tm_scheduler;
 
 /* Trimming at a port: if a queue has no room for an arriving packet, that packet or the youngest one of the queue
@@ -158,6 +167,7 @@ typedef struct tm_switch {
     uint64_t used_bytes, headroom_used_bytes, max_bytes;
     tm_class *xoff;
     void (*wake)(tm_port *port);
+    void (*hold)(tm_port *port, uint64_t until); /* tm_release has to be called then; requests add up */
     /* called when `packet` has entered or left a queue, which now has this many cells; NULL: no caller needs it */
     void (*changed)(tm_port *port, const p4_packet *packet, uint32_t queue, uint32_t cells);
 } tm_switch;
@@ -261,7 +271,9 @@ void tm_stop_queue(tm_port *port, uint32_t queue, bool stopped);
 
 /* Sets the schedule of a port, or NULL for none, and returns whether the port was woken. Priorities are below
  * TM_PRIORITIES. If the highest priority cannot have several queues, the schedule of its first one applies. */
-bool tm_set_schedule(tm_port *port, const p4_schedule *schedule);
+bool tm_set_schedule(tm_port *port, const p4_schedule *schedule, uint64_t now);
+/* Restarts the queues whose token buckets have tokens again. Returns when the next one has; UINT64_MAX: none waits. */
+uint64_t tm_release(tm_port *port, uint64_t now);
 
 /* Packets for which there was no room, and cells of the waiting ones. */
 typedef struct tm_counts {

@@ -115,7 +115,9 @@ def test_a_client_can_ask_what_the_device_is(bench: Bench, client: Client) -> No
     client.tables["device"] = table
     names = ["$PORT", "$PORT_STAT", "$mirror.cfg"]
     names += [*(f"$pre.{name}" for name in PRE), *(f"tf1.pktgen.{name}" for name in GENERATOR)]
-    names += [f"tf1.tm.{name}" for name in ("port.cfg", "queue.sched_cfg", "counter.eg_port", "counter.queue")]
+    names += [f"tf1.tm.port.{name}" for name in ("cfg", "sched_cfg", "sched_shaping")]
+    names += [f"tf1.tm.queue.{name}" for name in ("map", "sched_cfg", "sched_shaping")]
+    names += ["tf1.tm.counter.eg_port", "tf1.tm.counter.queue"]
     assert [each["name"] for each in copies] == names
     (found,) = client.read(client.entry("device", default=True))
     assert (table["name"], found["num_pipes"]) == ("tf1.dev.device_configuration", 1)

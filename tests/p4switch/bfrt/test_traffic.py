@@ -15,7 +15,7 @@ from tests.p4switch.architectures.tofino import compiled
 from tests.p4switch.bfrt.conftest import Bench
 from tests.p4switch.bfrt.test_server import refused
 
-PORTS, QUEUES = "tm.port.cfg", "tm.queue.sched_cfg"
+PORTS, QUEUES, SHAPING = "tm.port.cfg", "tm.queue.sched_cfg", "tm.queue.sched_shaping"
 
 
 @pytest.fixture
@@ -77,9 +77,6 @@ def test_a_queue_of_t2na_stops_at_xoff_only(wide: Bench) -> None:
 @pytest.mark.parametrize(
     ("group", "number", "data", "code", "told"),
     [
-        (0, 0, {"max_rate_enable": True}, code_pb2.UNIMPLEMENTED, "max_rate_enable: expected False"),
-        (0, 0, {"min_rate_enable": True}, code_pb2.UNIMPLEMENTED, "min_rate_enable: expected False"),
-        (0, 0, {"min_priority": "3"}, code_pb2.UNIMPLEMENTED, "min_priority: expected LOW"),
         (0, 0, {"dwrr_weight": 1024}, code_pb2.INVALID_ARGUMENT, "dwrr_weight 1024; expected at most 1023"),
         (0, 0, {"max_priority": "8"}, code_pb2.INVALID_ARGUMENT, "'8'; expected one of LOW, 0, 1"),
         (18, 0, {}, code_pb2.INVALID_ARGUMENT, "pg_id 18; expected less than 18"),
@@ -95,20 +92,71 @@ def test_what_a_queue_does_not_have_is_refused(
     assert not any(cell(bench, 0).values())
 
 
+def shaper(bench: Bench, name: str, index: int) -> dict[str, int]:
+    found: dict[str, int] = bench.device.look(lambda state: state.path.members(f"${name}_shaper", index))
+    return {member: value for member, value in found.items() if value}
+
+
+def test_a_queue_is_shaped_where_its_buckets_are_enabled(bench: Bench) -> None:
+    client, key = bench.client, {"pg_id": 1, "pg_queue": 21}
+    rates = {"unit": "BPS", "max_rate": 2_000_000, "max_burst_size": 9000, "min_rate": 7, "min_burst_size": 1}
+    client.write("MODIFY", client.entry(f"tf1.{SHAPING}", key, provisioning="UPPER", **rates))
+    client.write("MODIFY", queue(bench, 1, 21, max_rate_enable=True, min_rate_enable=True, min_priority="3"))
+    members = {"max_rate": 2_000_000, "max_burst": 9000, "min_rate": 7, "min_burst": 1, "min_priority": 3}
+    assert shaper(bench, "queue", 16 * 6 + 5) == {**members, "limited": 1, "guaranteed": 1}
+    (found,) = client.read(client.entry(f"tf1.{SHAPING}", key))
+    assert {name: found[name] for name in rates} == rates
+    (found,) = client.read(queue(bench, 1, 21))
+    assert (found["min_priority"], found["min_rate_enable"], found["max_rate_enable"]) == ("3", True, True)
+    client.write("MODIFY", client.entry(f"tf1.{SHAPING}", key, unit="PPS"))
+    assert shaper(bench, "queue", 16 * 6 + 5)["packets"] == 1
+    client.write("DELETE", client.entry(f"tf1.{QUEUES}"))
+    assert shaper(bench, "queue", 16 * 6 + 5) == {
+        name: members[name] for name in ("max_rate", "max_burst", "min_rate", "min_burst")
+    } | {"packets": 1}
+
+
+def test_a_port_of_any_pipe_is_shaped(bench: Bench) -> None:
+    client, key = bench.client, {"dev_port": 128 + 6}
+    client.write("MODIFY", client.entry("tf1.tm.port.sched_cfg", key, max_rate_enable=True))
+    client.write("MODIFY", client.entry("tf1.tm.port.sched_shaping", key, unit="PPS", max_rate=3, max_burst_size=1))
+    assert shaper(bench, "port", 128 + 6) == {"max_rate": 3, "max_burst": 1, "limited": 1, "packets": 1}
+    (found,) = client.read(client.entry("tf1.tm.port.sched_shaping", key))
+    assert (found["unit"], found["max_rate"], found["provisioning"]) == ("PPS", 3, "UPPER")
+    missing = client.entry("tf1.tm.port.sched_cfg", {"dev_port": 72}, max_rate_enable=True)
+    ((code, message),) = refused(client.write, "MODIFY", missing)
+    assert (code, message) == (code_pb2.INVALID_ARGUMENT, "tf1.tm.port.sched_cfg: dev_port 72; no port has this number")
+    zero = client.entry("tf1.tm.port.sched_shaping", key, max_rate=0)
+    assert "max_rate 0; expected 1 or more" in refused(client.write, "MODIFY", zero)[0][1]
+
+
+def test_a_queue_of_a_group_is_one_of_a_port(bench: Bench) -> None:
+    (found,) = bench.client.read(bench.client.entry("tf1.tm.queue.map", {"pg_id": 1, "pg_queue": 20}))
+    assert (found["dev_port"], found["queue_nr"]) == (6, 4)
+
+
 def test_what_queues_have_lost_and_hold_is_told(bench: Bench) -> None:
     """The fifth queue of port 6, which is in group 1."""
     queues = (*[QueueCounts()] * 4, QueueCounts(2, 3, 9))
-    bench.counts = {6: PortCounts(waiting=QueueCounts(7, 8, 9), queues=queues)}
+    bench.counts = {6: PortCounts(waiting=QueueCounts(7, 8, 9), queues=queues), 7: PortCounts(queues=queues[:4] * 2)}
 
     def found(name: str, **key: int) -> list[tuple[int, ...]]:
         entries = bench.client.read(bench.client.entry(f"tf1.tm.counter.{name}", key))
         return [(each["drop_count_packets"], each["usage_cells"], each["watermark_cells"]) for each in entries]
 
-    assert found("eg_port", dev_port=6) == found("eg_port") == [(7, 8, 9)]
+    assert found("eg_port", dev_port=6) == found("eg_port")[:1] == [(7, 8, 9)]
     assert found("queue", pg_id=1, pg_queue=20) == [(2, 3, 9)]
     assert found("queue", pg_id=0, pg_queue=4) == [(0, 0, 0)]
     entry = bench.client.entry("tf1.tm.counter.queue", {"pg_id": 1, "pg_queue": 20}, drop_count_packets=0)
     assert refused(bench.client.write, "MODIFY", entry)[0][0] == code_pb2.UNIMPLEMENTED
+
+
+def test_the_queues_of_all_pipes_that_one_pipeline_runs_are_counted_together(bench: Bench) -> None:
+    """Port 134 is port 6 of the second pipe."""
+    queues = {6: QueueCounts(2, 3, 9), 128 + 6: QueueCounts(1, 2, 10), 128 + 7: QueueCounts(5, 5, 50)}
+    bench.counts = {port: PortCounts(queues=(counts,)) for port, counts in queues.items()}
+    (found,) = bench.client.read(bench.client.entry("tf1.tm.counter.queue", {"pg_id": 1, "pg_queue": 16}))
+    assert (found["drop_count_packets"], found["usage_cells"], found["watermark_cells"]) == (3, 5, 10)
 
 
 def test_group_and_queue_are_both_needed(bench: Bench) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from p4switch.architectures.tna.state import ScheduleState
+from p4switch.architectures.tna.state import ScheduleState, ShaperState
 from p4switch.compiler import compile_program
 from p4switch.engine import Switch, build, build_traced, objects
 from p4switch.fabric import Fabric
@@ -69,6 +70,18 @@ def schedule(folder: Path, *, disabled: int = 0, **queues: tuple[int, int]) -> N
     weights = sum(weight << 16 * queue for queue, (_, weight) in of.items())
     cell = {"priorities": priorities, "weights": weights, "disabled": disabled}
     switch(folder).object_write("$schedule", 16, objects.packed(ScheduleState, cell))
+
+
+def shape(folder: Path, queue: int | None = None, **bucket: int) -> None:
+    """Set the token buckets of a queue of the receiver's port, or of the port."""
+    cell = {**dict.fromkeys(dict(ShaperState.cell), 0), **bucket}
+    name, index = ("$port_shaper", 16) if queue is None else ("$queue_shaper", 16 * ScheduleState.QUEUES + queue)
+    switch(folder).object_write(name, index, objects.packed(ShaperState, cell))
+
+
+def gaps(host: Host) -> set[int]:
+    times = [time for time, _ in host.got]
+    return {after - before for before, after in pairwise(times)}
 
 
 def network(
@@ -178,6 +191,67 @@ def test_a_queue_that_is_disabled_waits_until_it_is_enabled(
     schedule(tmp_path)
     assert made.run() == "idle"
     assert marks(sink)[-1] == queue
+
+
+@pytest.mark.parametrize("queue", [2, 7, 9, None])
+def test_packets_leave_at_the_rate_of_a_token_bucket(tmp_path: Path, queue: int | None) -> None:
+    """A packet of 160 bytes takes 1280 ns at 1 Gb/s; 300 Mb/s are a packet each 4266.67 ns."""
+    made, sink = network(tmp_path, [(0, packet(2 if queue is None else queue, i)) for i in range(30)])
+    shape(tmp_path, queue, limited=1, max_rate=300_000)
+    assert made.run() == "idle"
+    balance(made)
+    assert marks(sink) == [*range(30)]
+    assert gaps(sink) == {4266, 4267}
+    assert sink.got[-1][0] - sink.got[0][0] == pytest.approx(29 * 160 * 8 / 0.3, abs=1)
+
+
+def test_a_token_bucket_may_count_packets(tmp_path: Path) -> None:
+    made, sink = network(tmp_path, [(0, packet(3, i, size=160 * (1 + i % 2))) for i in range(10)])
+    shape(tmp_path, 3, limited=1, packets=1, max_rate=100_000)
+    starts = []
+    assert made.run() == "idle"
+    starts = [time - 8 * len(data) for time, data in sink.got]
+    assert {after - before for before, after in pairwise(starts)} == {10_000}
+
+
+def test_a_full_bucket_lets_a_burst_through(tmp_path: Path) -> None:
+    """Four packets of the bucket and the one that empties it leave at the link's rate, and as many after a pause."""
+    frames = [(at, packet(3, at)) for at in (0, 100_000) for _ in range(8)]
+    made, sink = network(tmp_path, frames)
+    shape(tmp_path, 3, limited=1, max_rate=100_000, max_burst=4 * 160)
+    assert made.run() == "idle"
+    times = [time for time, _ in sink.got]
+    for first in (0, 8):
+        burst = [after - before for before, after in pairwise(times[first : first + 8])]
+        assert burst[:4] == [1280] * 4
+        assert burst[5:] == [12_800] * 2
+
+
+def test_other_queues_use_what_a_limited_one_leaves(tmp_path: Path) -> None:
+    sent = [(0, packet(q, q)) for _ in range(40) for q in (5, 1)]
+    made, sink = network(tmp_path, sent)
+    shape(tmp_path, 5, limited=1, max_rate=250_000)
+    assert made.run(until_ns=1280 * 41) == "until"
+    assert Counter(marks(sink)) == {5: 10, 1: 30}
+
+
+def test_a_queue_below_its_guaranteed_rate_goes_before_higher_ones(tmp_path: Path) -> None:
+    sent = [(0, packet(q, q)) for _ in range(60) for q in (5, 1, 0)]
+    made, sink = network(tmp_path, sent)
+    shape(tmp_path, 1, guaranteed=1, min_rate=200_000)
+    shape(tmp_path, 0, guaranteed=1, min_rate=100_000, min_priority=6)
+    assert made.run(until_ns=1280 * 51) == "until"
+    assert Counter(marks(sink)) == {5: 35, 1: 10, 0: 5}
+
+
+def test_a_limit_that_is_lifted_lets_packets_go_at_once(tmp_path: Path) -> None:
+    made, sink = network(tmp_path, [(0, packet(3, i)) for i in range(3)])
+    shape(tmp_path, 3, limited=1, packets=1, max_rate=1)
+    assert made.run(until_ns=50_000) == "until"
+    assert marks(sink) == [0]
+    shape(tmp_path, 3)
+    assert made.run(until_ns=60_000) == "until"
+    assert marks(sink) == [0, 1, 2]
 
 
 def test_each_queue_has_counts_of_its_own(tmp_path: Path) -> None:

@@ -718,6 +718,31 @@ static p4_packet **generate_for_port(p4_switch *sw, uint32_t port, p4_tick now, 
     return last;
 }
 
+static p4_shaper shaper_of(int is_on, uint32_t rate, uint32_t burst, uint32_t packets)
+{
+    uint64_t unit = packets ? 1 : 1000;
+    return (p4_shaper){.rate = is_on ? rate * unit : 0, .burst = burst, .packets = packets};
+}
+
+/* Adds the token buckets of a port and its queues. Returns whether there is one. */
+static int add_shapers(p4_switch *sw, uint32_t port, p4_schedule *schedule)
+{
+    const object_state_port_shaper *all = &port_shaper_cells(sw)[port];
+    p4_shaper *limit = &schedule->limit[P4_SCHEDULED];
+    *limit = shaper_of(all->limited, all->max_rate, all->max_burst, all->packets);
+    int is_shaped = limit->rate != 0;
+    for (uint32_t queue = 0; queue < P4_SCHEDULED; queue++) {
+        const object_state_queue_shaper *cell = &queue_shaper_cells(sw)[P4_SCHEDULED * (port & 0x7f) + queue];
+        limit = &schedule->limit[queue];
+        p4_shaper *guaranteed = &schedule->guaranteed[queue];
+        *limit = shaper_of(cell->limited, cell->max_rate, cell->max_burst, cell->packets);
+        *guaranteed = shaper_of(cell->guaranteed, cell->min_rate, cell->min_burst, cell->packets);
+        schedule->guaranteed_priority[queue] = (uint8_t)min32(cell->min_priority, MAX_PRIORITY);
+        is_shaped |= limit->rate || guaranteed->rate;
+    }
+    return is_shaped;
+}
+
 /* Passes on the schedules of the ports that the pipe runs. If it runs those of several pipes of a chip, ports with the
  * same number in their pipes have the same schedule. */
 static void set_schedules(p4_switch *sw)
@@ -729,7 +754,7 @@ static void set_schedules(p4_switch *sw)
             continue;
         const object_state_schedule *cell = &schedule_cells(sw)[port & 0x7f];
         p4_schedule schedule = {.disabled = cell->disabled};
-        int is_set = cell->disabled != 0;
+        int is_set = add_shapers(sw, port, &schedule) || cell->disabled;
         for (uint32_t queue = 0; queue < P4_SCHEDULED; queue++) {
             uint8_t priority = (uint8_t)(cell->priorities[queue / 8] >> 8 * (queue % 8));
             schedule.priority[queue] = (uint8_t)min32(priority ? priority - 1u : queue, MAX_PRIORITY);
