@@ -73,9 +73,9 @@ class _Tables:
 
 
 class Written(Rule):
-    """Deflection and lane changes by the entries of `p4src/dart.p4` whose keys have tokens.
+    """Rule of written entries of `p4src/dart.p4`: deflection and lane changes by keys with tokens.
 
-    The key as printed has no tokens. It also matches in the last lane.
+    The paper's key has no tokens. It also matches in the last lane.
     """
 
     def __init__(self, tables: _Tables, start: int) -> None:
@@ -147,8 +147,8 @@ def _links(topology: Topology) -> Iterable[tuple[int, Neighbour]]:
 class _Search:
     """Search of the packets' paths, one destination after the other.
 
-    What a packet does at a switch depends on the port that routing chooses, so each place is visited once for
-    all destinations behind a port.
+    A packet's next step at a switch depends only on the port that routing chooses. So each place is
+    visited once for all destinations behind a port.
     """
 
     def __init__(self, tables: Mapping[str, _Tables], topology: Topology, deflecting: bool, rule: Rule | None) -> None:

@@ -45,12 +45,12 @@ class LoadBalancer:
 
     @cached_property
     def _annotations(self) -> frozenset[str] | None:
-        """The names of the annotations of its control; None: there is no control of the expected name."""
+        """Names of the annotations of its control; None if no control has the expected name."""
         return of_controls(self.source, [SOURCE_DIRECTORY]).get(_CONTROL)
 
     @property
     def per_packet(self) -> bool:
-        """Packets of one flow take several paths, so arrival out of order is normal."""
+        """True if packets of one flow take several paths, so that arrival out of order is normal."""
         return _PER_PACKET in (self._annotations or ())
 
     @property
@@ -70,7 +70,7 @@ class LoadBalancer:
 
     @property
     def architectures(self) -> tuple[str, ...] | None:
-        """The architectures that it is written for; None: it does not name any."""
+        """Names of the architectures that it is written for; None if it names none."""
         return ("v1model",) if _V1MODEL in (self._annotations or ()) else None
 
     def check(self, key: str) -> None:

@@ -40,8 +40,8 @@ class Build:
     """Input of a compilation: P4 file, include folders, macros, and the requested architecture.
 
     `pipeline` is the number of one of several pipelines of the program; None: it has only one.
-    `digest` is that of the file and its includes, because a file may be edited between two runs of
-    a process. Raises UserError if one of them cannot be read or preprocessed.
+    `digest` is the digest of the file and its includes, which may be edited between two runs of a
+    process. Raises UserError if a file cannot be read or preprocessed.
     """
 
     source: Path
@@ -66,7 +66,7 @@ class Build:
         include_dirs: Sequence[Path] = (SOURCE_DIRECTORY,),
         architecture: str | None = None,
     ) -> Build:
-        """Return the build of a program with a load balancer; for the default one nothing has to be added."""
+        """Return the build of a program with a load balancer; the default load balancer adds nothing."""
         folders, macros = [*include_dirs], dict(defines)
         if load_balancer.name != DEFAULT:
             folders.append(load_balancer.source.parent)
@@ -154,9 +154,10 @@ def compiled(what: Build, compiler: str = "builtin") -> Compiled:
 
 
 def pipelines_in(what: Build, *, several: bool) -> list[Build]:
-    """Return the build of each pipeline of a program; unless there may be `several`, it has to have one.
+    """Return the build of each pipeline of a program.
 
-    Raises UserError (a CompileError for errors in the program).
+    Without `several` the program must have exactly one. Raises UserError (a CompileError for errors
+    in the program).
     """
     if not several:
         return [what]

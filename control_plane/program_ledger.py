@@ -106,7 +106,7 @@ def lost(counted: Mapping[Kind, int], pipeline: str) -> int:
 
 
 def by_name(ledger: Mapping[str, int], counted: Mapping[Kind, int]) -> dict[str, int]:
-    """Return a world's ledger with `drop_NAME`, `absorbed_NAME` and `made_NAME`.
+    """Return a world's ledger with the program's counts: `drop_NAME`, `absorbed_NAME` and `made_NAME`.
 
     Drops that no counter of the program names are in `drop_program_...`.
     """

@@ -41,9 +41,9 @@ def write_figures(
 ) -> Iterator[Path]:
     """Write SCENARIO-FIGURE.EXTENSION and SCENARIO-FIGURE.csv into `folder`; yield the figures' paths.
 
-    A figure is as wide as a column, and a heat map of links as wide as the page; `width_in` in inches overrides both.
-    Figures keep their proportions, except that a heat map keeps its height when it is narrower than the page. Raises
-    UserError if the folder does not exist.
+    A figure is as wide as a column, and a heat map of links as wide as the page; `width_in`, in
+    inches, overrides both. Figures keep their proportions. Only a heat map that is narrower than
+    the page keeps its height. Raises UserError if the folder does not exist.
     """
     if not folder.is_dir():
         raise UserError(f"no folder {str(folder)!r}; expected one for the figures")

@@ -21,9 +21,9 @@ COLUMNS = ("panel", "series", "x", "y", "x_axis", "y_axis")
 def figure_table(figure: Figure) -> pd.DataFrame:
     """Return a row for each point, bar or cell: panel, series, and x and y in the units of the axes.
 
-    A bar gives its height at its middle, and a band gives its outline. For a heat map `y` is the
-    value of the cell in column `x`, and the row is the series. If the ticks of the x axis have
-    names, x is the nearest name.
+    A bar gives one row, with its height at its middle. A band gives its outline. For a cell of a
+    heat map, `y` is the value, x is the column, and the series is the row. If the ticks of the x
+    axis have names, x is the nearest name.
     """
     rows = [row for axes in figure.axes if axes.get_label() != "<colorbar>" for row in _rows(axes)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -50,7 +50,7 @@ def _rows(axes: Axes) -> Iterator[Row]:
 
 
 def _named(axes: Axes, x: Any) -> Any:
-    """Return `x`, or the name of its tick, around which the bars of several series stand."""
+    """Return `x`, or the nearest named tick: the bars of several series stand around it."""
     formatter, fixed = axes.xaxis.get_major_formatter(), isinstance(axes.xaxis.get_major_locator(), FixedLocator)
     # The locator and formatter that `set_xticks` makes from names.
     if not isinstance(formatter, FuncFormatter) or not fixed:

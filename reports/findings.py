@@ -85,7 +85,7 @@ def _more(ratio: float) -> str:
 
 
 def _completion(comparison: Comparison) -> str | None:
-    """Return how the variants compare by the scenario's measure; None if no run has a value."""
+    """Return how the variants compare by the scenario's measure, as a sentence; None if no run has a value."""
     measure = _measure(comparison)
     values = [(variant, over_seeds(variant, measure.value)) for variant in comparison.variants]
     known = [(variant, value) for variant, value in values if value is not None and value.partly is None]

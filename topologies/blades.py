@@ -22,9 +22,9 @@ Count = Annotated[int, Field(ge=1, le=250)]
 class Blades(TopologyParameters):
     """Node n of group g of blade b is the host 10.b.g.(n + 2) with a switch n<b>-<g>-<n> beside it.
 
-    All links between two blades join the same two nodes. With links from several groups shortest
-    paths would cause a cycle of buffers that wait for each other (into a blade at one group, back
-    at another one), which can deadlock with PFC.
+    All links between two blades join the same two nodes. If several groups had such links, shortest
+    paths could enter a blade at one group and return at another. Buffers would then wait for each
+    other in a cycle, which can deadlock with PFC.
     """
 
     blades: Count = 2  # number of blades

@@ -181,8 +181,8 @@ def _centres(topology: Topology, leaves: list[str]) -> list[str]:
 def _beside(switches: nx.MultiGraph[str], root: str, leaves: list[str]) -> int:
     """Return the largest number of parallel links on the paths from a root to leaves.
 
-    0 if a leaf has several paths. Combined packets use the routes from the root to their initiator,
-    which have to be those of the tree.
+    It is 0 if a leaf has several paths. Combined packets use the routes from the root to their
+    initiator, which have to be those of the tree.
     """
     distance = nx.single_source_shortest_path_length(switches, root)
     most = 1

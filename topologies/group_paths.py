@@ -1,14 +1,13 @@
 """Routes by groups of switches, as in dragonflies: directly to another group, or through a third one.
 
-These are minimal routing and Valiant's algorithm as in Kim et al., ISCA 2008. Minimal routes have
-one link between groups, to the destination's. With detours a packet in its first group takes one of
-the group's links to third groups, each with the same probability, and a direct path from there. With
-UGAL a packet may do either.
-Paths within a group are the shortest ones that do not leave it, so a packet visits each group at
-most once.
+These are minimal routing and Valiant's algorithm as in Kim et al., ISCA 2008. A minimal route has
+one link between groups, which leads to the destination's group. With detours a packet in its first
+group takes one of the group's links to third groups, each with the same probability, and a direct
+path from there. With UGAL a packet may do either. Paths within a group are the shortest ones that
+do not leave it, so a packet visits each group at most once.
 
-The first links of detours have numbers that are the same for all switches of a group, so each of
-them can tell from a packet's number which link it goes to.
+The first links of detours are numbered, with the same numbers at all switches of a group. So each
+switch knows from the number that a packet carries which link the packet takes.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _NO_PATH = -1
 
 
 class Ways(NamedTuple):
-    """Next ports of a switch: those of direct paths, and by number those of detours from its group."""
+    """Next ports of a switch: those of direct paths, and those of detours from its group by number."""
 
     direct: Ports
     detours: Ports = ()
@@ -140,7 +139,7 @@ class GroupPaths:
         return (one.port,) if one.switch == switch else self._towards(switch, one.switch)
 
     def mean_links(self, source: str, destination: str) -> float:
-        """Return the links between two switches, on average over all detours, or over all paths of UGAL.
+        """Return the mean number of links between two switches, over all detours, or over all paths of UGAL.
 
         Parameters
         ----------

@@ -139,7 +139,7 @@ class _Tree:
 
 
 def _rack_prefixes(pods: int, pod_tors: int) -> list[list[str]]:
-    """Return three 24-bit address prefixes for the hosts of each rack, increasing with the host numbers.
+    """Return three prefixes of 24 bits for the hosts of each rack, which increase with the host numbers.
 
     They consist of pod and rack if both are few enough. Otherwise they are numbered consecutively.
     """

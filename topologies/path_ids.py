@@ -1,16 +1,16 @@
 """Ids of links whose XOR over a path distinguishes the shortest paths between two ends.
 
-Telemetry has 12 bits for a path's id (`INT_SHIM`), and switches XOR into it the id of the link that
-they send a packet on. In layered networks (fat-trees, Clos networks, leaf-spine, also with parallel
-links) the ids are such that no two shortest paths between two switches have the same path id. A
-switch of such a network has a choice on the way up, or among parallel links on the way down. On a
-shortest path each layer is passed at most once in each direction. So the links of one layer and
-direction number the choices in bits of their own: where two paths part, they differ in these bits,
-and nothing else on either path changes them.
+Telemetry has 12 bits for a path's id (`INT_SHIM`). A switch that sends a packet XORs the id of the
+link into it. In layered networks (fat-trees, Clos networks, leaf-spine, also with parallel links)
+no two shortest paths between two switches have the same path id. A switch of such a network has a
+choice on the way up, or among parallel links on the way down. A shortest path passes each layer at
+most once in each direction, and each layer and direction has bits of its own, in which its links
+have the number of the choice. So two paths differ in the bits of the place where they part, because
+no later link changes these bits.
 
 In other networks ids are drawn at random, and drawn again if two paths have the same path id. If
-that fails, or there are too many paths to check, or routes are by groups, `shared` names two
-switches.
+that fails, if there are too many paths to check, or if routes are by groups, `shared` names two
+switches between which paths may have the same id.
 """
 
 from __future__ import annotations

@@ -186,10 +186,11 @@ def _route(prefix: int, length: int, ways: Ways) -> Route:
 
 
 def _aggregate(level: dict[int, int]) -> tuple[list[tuple[int, int]], dict[int, int]]:
-    """Merge prefixes with equal routes into covers one byte shorter; return exceptions and covers.
+    """Merge prefixes with equal routes into covers that are one byte shorter.
 
-    A prefix without an equal one is not merged, since a cover would attract addresses that do not
-    exist. An unreachable prefix is never covered, since packets to it would circulate between
+    Returns (exceptions, covers), where exceptions are the prefixes that no cover represents. A
+    prefix without an equal one is not merged, because a cover would attract addresses that do not
+    exist. An unreachable prefix is never covered, because packets to it would circulate between
     switches.
     """
     children: dict[int, list[int]] = {}

@@ -51,8 +51,8 @@ class ShortestPaths:
     def distance(self) -> npt.NDArray[np.int16]:
         """Number of links from each switch to each destination, -1 without a path.
 
-        A search from all destinations at once proceeds link by link, with a bit for each of them at every
-        switch.
+        One search starts from all destinations at once and proceeds link by link. Each switch has a
+        bit for each destination that has reached it.
         """
         switches, destinations = len(self.row), len(self.destinations)
         words = -(-destinations // (8 * _WORD_BYTES))

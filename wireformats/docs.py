@@ -86,7 +86,7 @@ def recipient(packet: Packet) -> str:
 def layout_table(packet: Packet) -> list[str]:
     """Return a table of the fields after the BTH: start byte and bit (0: the most significant), and width."""
     lines = ["| byte:bit | bits | field | meaning |", "|---|---|---|---|"]
-    start, growth = 0, ""  # growth: bytes of preceding records, whose number a field gives
+    start, growth = 0, ""  # growth: bytes of earlier records whose number a field gives, as text
     for part in packet.parts:
         if isinstance(part, Header):
             lines += _rows(part, start, growth)

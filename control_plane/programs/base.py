@@ -40,23 +40,27 @@ class PortView:
 
 @dataclass(frozen=True)
 class SwitchView:
-    """Knowledge of a program about the switch it runs on.
+    """Properties of a switch and its network, for the program that runs on it.
 
     `port_rates_bps` has every port that is in use. `cell_bytes` is the size of a unit of queue
     depth: the traffic manager's cell, or on BMv2, which counts packets, the bytes of a full packet.
     `tick_ns` is the model time of one tick of the switch's clock. `frame_overhead_bytes` is the
     number of bytes that a link charges for a frame beyond its own; it is negative if some bytes are
     not charged. `port_extra_bytes` has additional bytes of the links of some ports. `base_rtt_ns`
-    is the largest base RTT of the network, `port_base_rtts_ns` that of the hosts that can fill a
-    port's link, `packet_bytes` a full data packet as it leaves a host. `seed` is the experiment's;
-    it determines the ECMP paths. `architecture` is that of the compiled program, and `tables` are
-    its tables, by the names that entries may use. `network` serves entries that have to agree among
-    switches, such as those of `tree`. `groups` are the multicast groups, and `collectives` are the
-    groups whose operations switches combine. If the topology has groups of switches, `departures`
-    are the prefixes of the hosts whose packets may take a detour from the switch's group, and
-    whether the switch is their first one; `exits` are the ports to other groups. `loopback_ports`
-    lead back to the switch and are none of the others. If the switch is a chip with several pipes,
-    the entries are those of pipe number `pipe`, and `program_pipes` run the same program.
+    is the largest base RTT of the network, and `port_base_rtts_ns` that of the hosts that can fill
+    a port's link. `packet_bytes` is the length of a full data packet as it leaves a host. `seed` is
+    the experiment's; it determines the ECMP paths.
+
+    `architecture` is that of the compiled program, and `tables` are its tables, by the names that
+    entries may use. `network` serves entries that have to agree among switches, such as those of
+    `tree`. `groups` are the multicast groups, and `collectives` are the groups whose operations
+    switches combine. `loopback_ports` lead back to the switch and are none of the other ports. If
+    the switch is a chip with several pipes, the entries are those of pipe number `pipe`, and
+    `program_pipes` run the same program.
+
+    Two values are for topologies with groups of switches. The keys of `departures` are prefixes of
+    hosts whose packets may start a detour in the switch's group; the value tells whether these
+    packets enter the network at this switch. `exits` are the ports to other groups.
     """
 
     device_id: int
@@ -195,7 +199,7 @@ class ProgramParameters(Table, ABC):
         return
 
     def trimming_ports(self, switch: SwitchView) -> dict[int, Trimming]:
-        """Return which packets the traffic manager of this switch has to trim, by port."""
+        """Return the packets that the traffic manager of this switch has to trim, by port."""
         return {}
 
     @abstractmethod

@@ -47,7 +47,7 @@ class DartParameters(ProgramParameters):
     kmax_bytes: int = Field(22_500, ge=0)  # queue from which on all packets are marked
     pmax: Probability = 1.0  # probability of a mark just below Kmax
     threshold_bytes: int = Field(15_000, ge=0, lt=1 << 32)  # queue from which on a short message is deflected
-    dft_entries: int = Field(8, ge=1, le=16)  # number of entries of a switch's deflection table for each port
+    dft_entries: int = Field(8, ge=1, le=16)  # number of entries for each port in a switch's deflection table
     # Time without a match after which an entry may be replaced: the RTO or more, so that none of
     # its packets is in flight. 0: never.
     entry_timeout_ns: int = Field(16_000_000, ge=0)

@@ -64,7 +64,7 @@ class EcnParameters(ProgramParameters):
     @model_validator(mode="before")
     @classmethod
     def _by_name(cls, values: Any) -> Any:
-        """Return the written values on top of the named thresholds.
+        """Return the named thresholds, replaced by the values that are written.
 
         An unknown name is reported later.
         """

@@ -14,8 +14,8 @@ from control_plane.programs.entries import Action, Entry, Exact, MeterLimit, Tab
 from control_plane.programs.forwarding import forwarding_entries
 
 CREDIT_BYTES = 62  # size of the smallest credit, Ethernet to ICRC
-FCS_BYTES = 4  # a chip's meter counts these, but none of the other bytes that a link charges
-_UNIT = 1 << 16  # units in a tick of the clock, for times as fixed-point numbers
+FCS_BYTES = 4  # a chip's meter counts the FCS, but no other byte that a link charges beyond the frame
+_UNIT = 1 << 16  # fixed-point units in a tick of the clock, for times
 
 
 @register("expresspass")

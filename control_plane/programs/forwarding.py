@@ -63,7 +63,7 @@ def _group(number: int, route: Route, common_salt: int, exits: frozenset[int]) -
     entries: list[Entry] = [PortGroup(number, route.ports)] if route.ports else []
     group_id = Exact(number)
     if route.detours:
-        leaves = not exits.isdisjoint(route.ports)  # then all of these ports do
+        leaves = not exits.isdisjoint(route.ports)  # if one of these ports is an exit, all are
         choice = {"detours_count": len(route.detours), "detours_salt": common_salt, "is_exit": leaves}
         entries.append(TableEntry("detours", {"group_id": group_id}, Action("choose", choice)))
     for place, port in enumerate(route.detours):

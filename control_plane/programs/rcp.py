@@ -160,9 +160,10 @@ class RcpParameters(ProgramParameters):
 
 
 def prefixes(most: int) -> Iterator[tuple[Lpm, int]]:
-    """Yield prefixes of 32 bits for the numbers to `most`, with the number in the middle of each.
+    """Yield prefixes of 32 bits for the numbers up to `most`, each with the middle of its numbers.
 
-    Each has SIGNIFICANT_BITS and is followed by any bits; one without bits is for all larger numbers.
+    A prefix fixes SIGNIFICANT_BITS of its numbers, and the lower bits are free. The prefix of
+    length 0 is for all larger numbers.
     """
     yield Lpm(0, 0), most
     for number in range(1 << SIGNIFICANT_BITS):

@@ -19,7 +19,7 @@ CONTROL_PACKET_BYTES = 158  # Ethernet to ICRC
 
 @register("sperc")
 class SpercParameters(ProgramParameters):
-    """Constants of s-PERC, which the thesis leaves open; the protocol has them, too."""
+    """Constants of s-PERC that the thesis leaves open, and that hosts must have with the same values."""
 
     agrees: ClassVar[tuple[str, ...]] = ("headroom", "round_rtts", "control_share", "tolerance", "digits")
 

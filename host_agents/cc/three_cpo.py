@@ -138,7 +138,7 @@ class ThreeCpo(Throttle):
         self.request_watermark = Watermark(p)
         self.response_watermark = Watermark(p)
         self._groups: dict[int, GroupMatching] = {}
-        self._matchings: list[GroupMatching] = []  # matchings of all groups; each frame is passed to its group's
+        self._matchings: list[GroupMatching] = []  # of all groups; each frame goes through the list
         self._sent = [0, 0, 0]  # multicast operations since the last probe, by kind
         self._latency = -1.0  # latency of the latest collective operation
         self._last_sent = -1.0  # time at which the latest collective operation was sent
@@ -210,7 +210,7 @@ class ThreeCpo(Throttle):
         return p.low_cost + (1.0 - p.low_cost) * (latency - p.low_latency) / (p.high_latency - p.low_latency)
 
     def sizes(self) -> dict[str, int]:
-        """Return the lengths of the queues of remote operations, and of the arrays, over all groups."""
+        """Return the peak lengths of the queues of remote operations, and the arrays' lengths, as sums over groups."""
         return {
             "remote_queue_entries": sum(matching.peak for matching in self._matchings),
             "array_entries": sum(4 * len(matching.requests.unmatched) for matching in self._matchings),

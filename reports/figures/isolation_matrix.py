@@ -19,8 +19,8 @@ from reports.plots import plain, styled
 BASELINE = "none"  # name of the variant without an attack
 VULNERABLE = 1.2  # smallest gain of a successful attack
 SHORT_BYTES = (20_000, 110_000)  # sizes of flows that suffer from a shared reaction point (figure 3.12)
-PAYS = 1.5  # smallest penalty that counts
-_MOST = 2.0  # gain of the darkest colour
+PAYS = 1.5  # smallest penalty that counts as one
+_MOST = 2.0  # gain that has the darkest colour
 _PER_QP = "qp"
 _TAIL = 0.999
 
@@ -53,7 +53,8 @@ def penalties(results: Sequence[Result]) -> pd.DataFrame:
     """Return the 99.9% slowdown of short flows relative to that with scope "qp": mean over seeds.
 
     Both have the same protocol and seed. There is a row for each protocol, and a column for each
-    scope; NaN if there is no such run. The result is empty if runs differ in other ways, or attack.
+    scope; NaN if there is no such run. The result is empty if runs have an attack, or differ in
+    anything else than protocol, scope and seed.
     """
     tails: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
     runs = {(result.summary["protocol"], result.summary["seed"], result.cc_scope): result for result in results}

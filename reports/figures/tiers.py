@@ -59,7 +59,7 @@ class _ByTier(Figure):
         return sums
 
     def scaled(self, total: float) -> float:
-        """Return the factor by which the parts of a bar with this total are scaled."""
+        """Return the factor that scales the parts of a bar, given the total of the bar."""
         raise NotImplementedError
 
     def draw(self, axes: Axes, variants: Sequence[Variant]) -> None:
@@ -90,7 +90,10 @@ class Marks(_ByTier):
 
 @register("carried-by-tier")
 class Carried(_ByTier):
-    """Bytes that switches have sent, by kind of port; a packet counts once for each link, so detours add to it."""
+    """Bytes that switches have sent, by kind of port.
+
+    A packet counts once for each link that it crosses, so detours add to the bytes.
+    """
 
     order = 64
     reads, port, value, unit = "tx_bytes", "port", "tx_bytes", "sent by switches (MB)"

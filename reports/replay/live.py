@@ -35,7 +35,7 @@ Counters = Mapping[str, Mapping[str, Any]]  # `Live.stats` by switch
 Files = dict[str, tuple[str, bytes]]  # type and content by path; empty content means that there is none yet
 
 
-# Columns that a switch process reports for a port, as functions of `Live.stats` and the dilation.
+# Columns of `links` that a switch process reports: functions of `Live.stats` and the dilation.
 _OF_PORTS: dict[str, Callable[[Mapping[str, Any], int], int]] = {
     "tx_bytes": lambda port, _: port["tx_bytes"],
     "busy_ns": lambda port, dilation: port["busy_ns"] // dilation,

@@ -2,7 +2,7 @@
 
     u32 length of the head | head (JSON) | spaces up to a multiple of 8 | arrays, each at a multiple of 8
 
-All is little-endian, and compressed with gzip. The head has under `arrays` each one's type, offset and count.
+All is little-endian, and compressed with gzip. The head's key `arrays` has the type, offset and count of each array.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from reports.replay.pack import Array
 from reports.replay.packets import Trace, packets
 
 Integers = NDArray[np.int64]
-_MOST_RATES = 1_000_000  # rows: intervals are joined if there are more
+_MOST_RATES = 1_000_000  # largest number of rows; if there are more, intervals are joined
 _MEASURED = ("fct_ns", "ideal_fct_ns", "slowdown")
 
 
@@ -157,9 +157,9 @@ class Recorded:
         return {"queue": used, "queue_time": times[starts], "queue_depth": _reduced(matrix, starts, np.maximum, ends)}
 
     def _joined_rates(self, joined: int) -> int:
-        """Return the number of rate intervals to join if `joined` intervals of links are.
+        """Return the number of rate intervals to join if `joined` intervals of links are joined.
 
-        Tables of rates with few rows stay as they are.
+        Tables of rates with few rows are not joined.
         """
         return joined if len(self._result.rates) > _MOST_RATES // joined else 1
 
