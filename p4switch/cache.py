@@ -2,7 +2,7 @@
 
 The files are in `$P4CC_CACHE`, by default `~/.cache/p4cc`:
 
-    <kind>/<digest of what went in>/<digest of the file><suffix>
+    <kind>/<digest of the inputs>/<digest of the file><suffix>
 
 A file is complete as soon as its name exists, because it is written under another name and then renamed; so processes
 may share the cache without locks. The digest in the name is checked before the file is used. A file that was damaged by
@@ -29,7 +29,10 @@ def root() -> Path:
 
 
 def digest(*parts: str | bytes) -> str:
-    """Return a name for the sequence `parts`; moving a boundary between two parts changes it."""
+    """Return the digest of a sequence of parts.
+
+    Sequences that differ only in where one part ends and the next begins have different digests.
+    """
     state = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -39,9 +42,11 @@ def digest(*parts: str | bytes) -> str:
 
 
 def cached(kind: str, key: str, suffix: str, produce: Callable[[Path], None]) -> Path:
-    """Return the cached file of `kind` for `key`; if it is missing, `produce` writes it to the path that it is given.
+    """Return the cached file of `kind` for `key`.
 
-    Exceptions of `produce` are passed on, and nothing is stored then. Raises UserError if the cache is not writable.
+    If the file is missing, `produce` is called with a path and writes the file there. Exceptions of
+    `produce` are passed on, and then nothing is stored. Raises UserError if the cache is not
+    writable.
     """
     folder = root() / kind / key
     try:

@@ -10,9 +10,10 @@ _KEPT = 8  # removing a folder needs one open descriptor for each level
 
 
 class Reserve:
-    """Reserve of file descriptors until the block ends, which frees them for its clean-up.
+    """Context manager that holds file descriptors open, and closes them before clean-up begins.
 
-    Create it after the objects to be removed, and before anything that may use up all other descriptors.
+    Enter it after the contexts whose exit needs descriptors, and before any work that may use up
+    all other descriptors.
     """
 
     def __init__(self) -> None:

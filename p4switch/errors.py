@@ -1,4 +1,4 @@
-"""The exception class for errors that the user can correct, and checks that turn wrong names and values into it."""
+"""The exception class for errors that the user can correct, and checks that raise it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ class UserError(Exception):
 
 
 class Doubt(UserWarning):
-    """Warning about input that is valid but probably not intended; one line says how it is treated.
+    """Warning about valid input that is probably not intended.
 
-    The command line prints it behind `warning: `, once.
+    It is one line, which also says how p4cc treats the input. The command line prints it once,
+    after `warning: `.
     """
 
 
 class Mistakes:
-    """Collection of errors of independent checks, which are reported together."""
+    """Collector of the errors of independent checks, so that one message can report them all."""
 
     def __init__(self) -> None:
         self._found: dict[str, UserError] = {}
@@ -68,9 +69,11 @@ def raised_at(error: BaseException) -> str:
 
 
 def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
-    """Return the known name of which a name is a misspelling: it differs in case, in its unit, or in a few letters.
+    """Return the known name that `name` probably misspells, or None.
 
-    `alike` is the required similarity (difflib); among many known names, one is similar by chance.
+    A misspelling differs in case, lacks the unit at the end, or differs in a few letters. `alike` is
+    the required similarity from 0 to 1, as difflib computes it. It should be higher if there are
+    many known names, because one of them may be similar by chance.
     """
     names = sorted(known)
     same = [one for one in names if one.lower() == name.lower()]
@@ -79,7 +82,7 @@ def nearest(name: str, known: Iterable[str], alike: float = 0.6) -> str | None:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Return the text that is added to "no such name": a similar known name, one with its unit, or all names."""
+    """Return the hint for an unknown name: a similar known name, or else all known names."""
     names = sorted(known)
     if not names:
         return "there is none to choose from"
@@ -113,7 +116,7 @@ def validate(model: type[Model], values: Mapping[str, Any], where: str) -> Model
 
 
 def _is_of_its_items(mistake: Any, errors: Sequence[Any]) -> bool:
-    """Return whether a list is too short only because invalid items were left out."""
+    """Return whether the error "list too short" only follows from errors in the list's items."""
     loc = mistake["loc"]
     return mistake["type"] == "too_short" and any(
         one["loc"][: len(loc)] == loc and len(one["loc"]) > len(loc) for one in errors
@@ -121,11 +124,11 @@ def _is_of_its_items(mistake: Any, errors: Sequence[Any]) -> bool:
 
 
 def _mistake(mistake: Any, model: type[Any], where: str) -> str:
-    # A tagged union puts the tag's value into the location; it is not a key of the file.
+    # For a tagged union, pydantic puts the tag's value into the location; it is not a key of the file.
     key = ".".join(str(part) for part in (*([where] if where else []), *mistake["loc"]))
     if mistake["type"] == "extra_forbidden":
         fields, name = _fields_at(model, mistake["loc"][:-1]), str(mistake["loc"][-1])
-        quoted = "." in name and name.partition(".")[0] in fields  # TOML takes "a.b" for one name
+        quoted = "." in name and name.partition(".")[0] in fields  # in TOML, "a.b" in quotes is a single name
         return f"{key}: no such key; {'expected it without quotes' if quoted else suggest(name, fields)}"
     if mistake["type"] == "missing":
         return f"{key}: missing; it must be given"

@@ -5,8 +5,7 @@ A reference names such a file, and the object in it if it defines several: `./ai
 
 A file is code, so it is loaded only if the user has named it: on the command line, in Python, or in a scenario or sweep
 that is run. The cache keeps a note of each such file with its path and content. A result folder
-also names files. It may come from someone else, so only those of its files are loaded that have a
-note.
+also names files, and it may come from someone else. Such a file is loaded only if it has a note.
 """
 
 from __future__ import annotations
@@ -35,7 +34,11 @@ _NOTES = "extensions"  # kind of the cache's notes, one for each path and conten
 
 
 class Reference(NamedTuple):
-    """File, and the object in it; `added` is `+` and mechanisms, or empty."""
+    """Reference to a file and to the object in it.
+
+    `name` is None if the file defines only one object. `added` is the part from the first `+` on,
+    which names mechanisms; it is empty if there are none.
+    """
 
     file: Path
     name: str | None
@@ -103,7 +106,9 @@ class _Source(SourceFileLoader):
 
 
 def load(file: Path) -> None:
-    """Load a file that the user named, once and again when its text has changed; it registers its definitions.
+    """Load a file that the user named, so that it registers its definitions.
+
+    A file that is already loaded is loaded again only if its text has changed.
 
     Raises UserError if the file cannot be read, and for an error in it.
     """
@@ -137,7 +142,7 @@ def _read(file: Path) -> tuple[Path, bytes]:
         raise UserError(f"no Python file {str(file)!r}") from None
     except OSError as error:
         raise UserError(f"{file}: {error.strerror}") from None
-    except (ValueError, RuntimeError):  # a zero in its name; links in a circle
+    except (ValueError, RuntimeError):  # a null character in the name; symbolic links in a loop
         raise UserError(f"no Python file {str(file)!r}") from None
 
 
@@ -167,7 +172,11 @@ def _load(file: Path, text: bytes) -> None:
 
 
 def _execute(file: Path, text: bytes) -> None:
-    """Execute a file as a module of its own name, so that files beside it can import it, unless the name is taken."""
+    """Execute a file as a module.
+
+    The module has the name of the file, so that other files in the folder can import it. If another
+    module has that name, it gets a unique name instead.
+    """
     folder = str(file.parent)
     if folder not in sys.path:
         sys.path.append(folder)
@@ -188,7 +197,7 @@ def _execute(file: Path, text: bytes) -> None:
 
 
 def _found(name: str) -> Path | None:
-    """Return the file that an import of that name executes."""
+    """Return the file that `import name` would execute."""
     try:
         spec = importlib.util.find_spec(name)
     except ValueError:

@@ -16,13 +16,13 @@ from typing import BinaryIO
 from p4switch.errors import UserError
 
 _MAX_BYTES = 1 << 30
-_MOST_DIGITS = 20  # digits of a whole number; 2^64 has 20
-_MOST_CHARACTERS = 28  # characters of a number with a point, which is then still exact
+_MOST_DIGITS = 20  # maximum number of digits of a whole number; 2^64 has 20
+_MOST_CHARACTERS = 28  # maximum length of a number with a point that is still converted exactly
 _MOST_EXPONENT = 30
 _MOST_WHOLE = 1 << 64
 _WHOLE = re.compile(r"-?[0-9]+")
 _REAL = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<exponent>[+-]?[0-9]{1,3}))?")
-_SHOWN = 40  # characters that errors show of a word that is no number
+_SHOWN = 40  # maximum number of characters that an error message shows of an invalid word
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from None
-    except ValueError:  # a name with a zero in it, or what is not UTF-8
+    except ValueError:  # a null character in the name, or text that is not UTF-8
         raise UserError(f"{path}: not a text file") from None
 
 
@@ -51,7 +51,7 @@ def read_text(path: Path) -> str:
 
 
 def read_words(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield line numbers from 1 and the words of each line, as they are read.
+    """Yield the number of each line, from 1, and its words, while the file is read.
 
     Raises UserError for a file that is not text.
     """
@@ -61,9 +61,9 @@ def read_words(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def whole(where: str, word: str, what: str = "a number", most: int = _MOST_WHOLE, least: int = 0) -> int:
-    """Return the whole number that a word denotes, which is below `most`.
+    """Return a word as a whole number from `least` up to, but not including, `most`.
 
-    Raises UserError, whose text begins with `where`.
+    Raises UserError for any other word; the message begins with `where`.
     """
     if _WHOLE.fullmatch(word) is not None and len(word) <= _MOST_DIGITS and least <= (value := int(word)) < most:
         return value
@@ -71,7 +71,7 @@ def whole(where: str, word: str, what: str = "a number", most: int = _MOST_WHOLE
 
 
 def real(where: str, word: str, what: str) -> float:
-    """Return a number that is not negative; it may have a point and an exponent.
+    """Return a word as a number that is not negative; it may have a decimal point and an exponent.
 
     Raises UserError for a word that is not such a number.
     """
@@ -82,9 +82,9 @@ def real(where: str, word: str, what: str) -> float:
 
 
 def decimal(word: str) -> Decimal | None:
-    """Return the exact value of a number that may have a point and an exponent.
+    """Return the exact value of a number that may have a decimal point and an exponent.
 
-    The result is None for other words, and for numbers with more digits or a larger exponent than any sensible one.
+    Return None for other words, and for numbers with too many digits or too large an exponent.
     """
     match = _REAL.fullmatch(word) if len(word) <= _MOST_CHARACTERS else None
     if match is None or abs(int(match["exponent"] or 0)) > _MOST_EXPONENT:
@@ -93,5 +93,5 @@ def decimal(word: str) -> Decimal | None:
 
 
 def shown(word: str) -> str:
-    """Return a word as errors show it."""
+    """Return a word in the form in which error messages show it."""
     return repr(word) if len(word) <= _SHOWN else f"{word[:_SHOWN]!r}..."

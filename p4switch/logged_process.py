@@ -56,7 +56,7 @@ class LoggedProcess:
         return next(reversed(self.said().splitlines()), "")
 
     def end(self) -> None:
-        """End it by SIGTERM, and by SIGKILL if that takes too long."""
+        """End the process by SIGTERM, or by SIGKILL if it has not ended soon after."""
         self._process.terminate()
         try:
             self._process.wait(_END_S)

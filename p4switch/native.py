@@ -20,7 +20,7 @@ from p4switch.errors import UserError
 
 # No -march=native and no contraction of floating point: every build computes the same bits.
 FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-ffp-contract=off", "-fno-semantic-interposition", "-Wall")
-# These use less optimization, because compilers take twice as long for -O2 with these checks.
+# These flags optimise less, because compilers take twice as long for -O2 with these checks.
 SANITIZE = ("-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 _FULL = os.strerror(errno.ENOSPC)
 _OUT_OF_TIME = str(signal.strsignal(signal.SIGXCPU))  # a compiler's text for a process that ran out of time
@@ -88,8 +88,8 @@ def build(
     key = cache.digest(*compiler(), compiler_version(), " ".join((*FLAGS, *kind, *flags)), *contents)
 
     def produce(target: Path) -> None:
-        # The file is made elsewhere, because linkers do not report a full disk in the cache
-        # clearly.
+        # The file is linked outside the cache, because linkers do not report clearly that the
+        # cache's disk is full.
         with tempfile.TemporaryDirectory(prefix="p4cc-") as beside:
             built = Path(beside) / target.name
             _run([*compiler(), *options, *map(str, sources), "-o", str(built), "-lm"], name)

@@ -17,9 +17,9 @@ from p4switch.errors import UserError
 
 
 def write_files(contents: Mapping[Path, bytes]) -> None:
-    """Write all of `contents`, by path; if one cannot be written, no regular file is changed.
+    """Write `contents`, which maps paths to the bytes of the files.
 
-    Raises UserError that names the file.
+    If one file cannot be written, no regular file is changed. Raises UserError that names the file.
     """
     scratch: dict[Path, Path] = {}
     path = Path()
@@ -44,7 +44,10 @@ def write_files(contents: Mapping[Path, bytes]) -> None:
 
 
 def check_writable(path: Path, what: str) -> None:
-    """Raise UserError early if `path` is a folder or in none; `what` names the option."""
+    """Raise UserError if `path` is a folder, or if the folder that should contain it is missing.
+
+    A command calls this before its work begins. `what` names the option.
+    """
     if path.is_dir():
         raise UserError(f"{what} {path}: Is a directory")
     if not path.absolute().parent.is_dir():
@@ -52,7 +55,10 @@ def check_writable(path: Path, what: str) -> None:
 
 
 def check_folder(path: Path, what: str) -> None:
-    """Raise UserError early if a folder `path` cannot exist to write to."""
+    """Raise UserError if `path` is not a writable folder and cannot become one.
+
+    A command calls this before its work begins. `what` names the option.
+    """
     there = next((one for one in (path.absolute(), *path.absolute().parents) if os.path.lexists(one)), path)
     if not there.is_dir():
         raise UserError(f"{what} {path}: expected a folder, and {str(there)!r} is none")
@@ -61,7 +67,7 @@ def check_folder(path: Path, what: str) -> None:
 
 
 def _is_replaced(path: Path) -> bool:
-    """Return whether a path is a regular file, or will be.
+    """Return whether `path` is a regular file, or does not exist and will be created as one.
 
     Raises OSError if its folder cannot be read.
     """

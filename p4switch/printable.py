@@ -10,7 +10,7 @@ _HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 
 def hidden(text: str) -> str | None:
-    """Return the first character that would not show as itself or would change how others show; None if there is none.
+    """Return the first character that should not reach a terminal, or None.
 
     These are control characters other than tab and line feed, characters that change the direction of a line, and
     surrogates, which stand for bytes that are not UTF-8.
@@ -20,7 +20,7 @@ def hidden(text: str) -> str | None:
 
 
 def printable(text: str) -> str:
-    r"""Return `text` with such characters escaped: `\\x1b` for an escape."""
+    r"""Return `text` with the characters that `hidden` finds as Python escapes, such as `\\x1b`."""
     return _HIDDEN.sub(lambda found: repr(found.group())[1:-1], text)
 
 

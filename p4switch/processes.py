@@ -22,7 +22,8 @@ from types import FrameType
 from typing import Any, Literal
 
 _PR_SET_PDEATHSIG = 1
-# For an interpreter without -P: takes the folders of modules besides its own, and the module or file to run.
+# Program for an interpreter without -P. Its argument has further folders of modules, and the
+# module or the program to run.
 _ISOLATED = """
 import json, runpy, site, sys
 before, added, how, what = json.loads(sys.argv.pop(1))
@@ -34,14 +35,15 @@ if how == "-m":
 else:
     exec(compile(what, "<string>", "exec"), {"__name__": "__main__"})
 """
-_LOOK_S = 0.5  # interval at which a wait reads its clock
+_LOOK_S = 0.5  # interval between two readings of the clock during a wait
 
 
 class SignalsWait:
-    """Deferral of the handlers of signals that end a command.
+    """Context manager that defers the handlers of signals that end a command.
 
-    They are not called before `come()` or the end of the block, so that work is not interrupted
-    halfway. Python calls them in the main thread only, so in other threads this has no effect.
+    The handlers are called at `come()` or at the end of the block, so that work is not interrupted
+    halfway. Python calls signal handlers in the main thread only, so this has no effect in other
+    threads.
     """
 
     def __init__(self) -> None:
@@ -70,11 +72,11 @@ class SignalsWait:
 
 
 class AwakeClock:
-    """Clock of the seconds in which this process was able to run.
+    """Clock that does not run while this process is stopped (SIGSTOP, Ctrl-Z).
 
-    When it is stopped (SIGSTOP, Ctrl-Z), the processes that it waits for usually are, too, and a limit on their time
-    should not count that. Readings have to be less than a second apart, and at most one second counts between two of
-    them.
+    The processes that this process waits for are usually stopped at the same time, and limits on
+    their time should not count that time. The clock has to be read at least once a second, because
+    it adds at most one second between two readings.
     """
 
     def __init__(self) -> None:
@@ -94,10 +96,11 @@ def processors() -> int:
 
 
 def python(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
-    """Return the command of another Python that runs a program (-c) or a module (-m).
+    """Return the command of a new Python process that runs a program (-c) or a module (-m).
 
-    All Python processes are started by it. Python itself would search the working folder for modules first, which may
-    belong to anybody: a `harness.py` there would run in place of p4cc's, as root in the Mininet world.
+    All Python processes are started by this command, which does not search the working folder for
+    modules. The working folder may belong to another user: a `harness.py` there would otherwise run
+    instead of p4cc's, and in the Mininet world as root.
     """
     if hasattr(sys.flags, "safe_path"):  # 3.11 and later
         return [sys.executable, "-P", how, what, *arguments]
@@ -105,7 +108,7 @@ def python(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
 
 
 def isolated(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
-    """Return the command of a Python without -P, with the folders of PYTHONPATH and the user's packages."""
+    """Return such a command for a Python without -P, with PYTHONPATH and the user's packages."""
     named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     before = [folder for folder in named if os.path.isabs(folder)]
     added = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
@@ -114,9 +117,9 @@ def isolated(how: Literal["-c", "-m"], what: str, *arguments: str) -> list[str]:
 
 @contextlib.contextmanager
 def isolated_spawning() -> Iterator[None]:
-    """Keep processes that multiprocessing spawns during the block from importing from the working folder.
+    """Keep processes that multiprocessing spawns in the block from importing from the working folder.
 
-    They receive this process's path before they import anything else.
+    They receive this process's `sys.path` before they import anything else.
     """
     flags = multiprocessing.util._args_from_interpreter_flags  # type: ignore[attr-defined]
     multiprocessing.util._args_from_interpreter_flags = lambda: [*flags(), "-I"]  # type: ignore[attr-defined]
@@ -151,12 +154,12 @@ def run(
     `folder` and `environment` replace those of this process.
 
     The command has a process group of its own. After a signal, or after `timeout_s` (see
-    `AwakeClock`), all processes of the group are ended. SIGXCPU ends it, and each process that it
-    starts, after `cpu_s` of CPU time. Raises OSError, subprocess.TimeoutExpired.
+    `AwakeClock`), all processes of the group are ended. Each process of the group is also ended, by
+    SIGXCPU, after `cpu_s` of CPU time. Raises OSError or subprocess.TimeoutExpired.
     """
     if cpu_s is not None:
         command = _limited(command, cpu_s)
-    # A handler that raises within `Popen` would leave an unknown process behind.
+    # If a signal handler raised an exception within `Popen`, the process would be left behind.
     with SignalsWait() as signals, subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace",
         start_new_session=True, cwd=folder, env=environment,
@@ -165,7 +168,7 @@ def run(
             signals.come()
             out, err = _communicate(process, timeout_s)
         except BaseException:
-            with contextlib.suppress(ProcessLookupError):  # it had ended, and a signal arrived before this was reported
+            with contextlib.suppress(ProcessLookupError):  # a signal arrived after the end of the process
                 os.killpg(process.pid, signal.SIGKILL)
             raise
     return subprocess.CompletedProcess(command, process.returncode, out, err)
@@ -182,9 +185,9 @@ def _communicate(process: subprocess.Popen[str], timeout_s: float) -> tuple[str,
 
 
 def _limited(command: Sequence[str], cpu_s: int) -> Sequence[str]:
-    """Return `command` behind a shell that sets the limit first.
+    """Return a command that sets the limit of CPU time in a shell and then executes `command`.
 
-    Set from outside, it would be too late for processes that have already been started.
+    A limit that is set from outside would miss processes that the command has already started.
     """
     if shutil.which(command[0]) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])

@@ -22,7 +22,7 @@ _BITS_A_SECOND = {
 _SECONDS = {"ns": Fraction(1, 10**9), "us": Fraction(1, 10**6), "µs": Fraction(1, 10**6), "ms": Fraction(1, 1000)}
 _NANOSECONDS = {unit: factor * 10**9 for unit, factor in {**_SECONDS, "s": Fraction(1)}.items()}
 _BYTES = {f"{prefix}B": factor for prefix, factor in _PREFIXES.items()}
-# Unit and an example, by the last word of a key's name.
+# Units and an example for each last word of a key's name.
 _UNITS: dict[str, tuple[Mapping[str, int | Fraction], str]] = {
     "bps": (_BITS_A_SECOND, "100 Gb/s"),
     "ns": (_NANOSECONDS, "1 us"),
@@ -33,14 +33,15 @@ _MOST_CHARACTERS = 40  # largest length of a number
 _MOST_EXPONENT = 30
 _LIMIT = 2**63
 _WRONG = object()  # marks a value that is left out
-SLOWEST_BPS = 1_000_000  # a link's rate below this is probably a mistake
+SLOWEST_BPS = 1_000_000  # a lower link rate is probably a mistake
 
 
 def with_numbers(tables: Mapping[str, Any], mistakes: Mistakes | None = None) -> dict[str, Any]:
-    """Return a file's tables with quantities as numbers, in the unit that their keys' names end in.
+    """Return the tables of a file with each quantity converted to a number.
 
-    A key whose quantity has a wrong unit is left out, and its error is added to `mistakes`. If `mistakes` is None,
-    UserError is raised instead.
+    The number is in the unit at the end of the key's name. A key whose quantity has a wrong unit is
+    left out, and its error is added to `mistakes`. If `mistakes` is None, UserError is raised
+    instead.
     """
     collected = Mistakes() if mistakes is None else mistakes
     converted = _table(tables, "", collected)
@@ -50,7 +51,7 @@ def with_numbers(tables: Mapping[str, Any], mistakes: Mistakes | None = None) ->
 
 
 def quantity(name: str, text: str, unit: str) -> int:
-    """Return the number that `text` stands for: a whole one in this unit, or a quantity.
+    """Return a quantity, or a whole number without a unit, as a number in `unit`.
 
     Parameters
     ----------
@@ -92,14 +93,17 @@ def _value(key: str, value: Any, where: str, mistakes: Mistakes) -> Any:
 
 
 def _number(text: str, units: Mapping[str, int | Fraction], example: str, where: str) -> int | float | str:
-    """Return a quantity as a number; other texts are kept, because only the reader of the key can check them."""
+    """Return a quantity as a number, and any other text unchanged.
+
+    Only the reader of the key can check another text.
+    """
     match = _QUANTITY.fullmatch(text.strip())
     if match is None:
         return text
-    number, unit = match[1], match[2].replace("\u03bc", "µ")  # the Greek letter is as good as the sign
+    number, unit = match[1], match[2].replace("\u03bc", "µ")  # accept the Greek letter mu instead of the micro sign
     if unit not in units:
         raise UserError(f"{where}: no unit {unit!r} here; expected one of {', '.join(units)}, as in '{example}'")
-    # Before there is a number: it may have more digits than there is memory.
+    # Check the text before it is converted: the number could have more digits than fit into memory.
     exponent = re.split("[eE]", number)[1:]
     if len(number) > _MOST_CHARACTERS or any(abs(int(power)) > _MOST_EXPONENT for power in exponent):
         raise _out_of_range(text, example, where)
@@ -115,7 +119,7 @@ def _out_of_range(text: str, example: str, where: str) -> UserError:
 
 
 def doubts(tables: Mapping[str, Any], where: str = "") -> list[str]:
-    """Return a line for each doubtful link rate: its value, and the probable intention."""
+    """Return a line for each link rate that is probably a mistake, with its probable intention."""
     remarks = []
     for key, value in tables.items():
         place = f"{where}.{key}" if where else key

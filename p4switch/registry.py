@@ -29,36 +29,37 @@ _REGISTRIES: list[Registry[Any]] = []
 
 @functools.cache
 def _installed(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of the packages on `path`, cached since finding them takes long."""
+    """Return the entry points of the packages on `path`. They are cached, because finding them takes long."""
     return tuple(entry_points(group=group))
 
 
 class Registry(Generic[Thing]):
-    """Objects of one kind, by name; the kind is its name in messages."""
+    """Objects of one kind, by name. Error messages call them by `kind`."""
 
     def __init__(self, kind: str, *, group: str, package: str, base: type) -> None:
         """Create a registry.
 
-        `group` is that of entry points. Each module in `package` is imported when a name is first requested. `base` is
-        the base of registered classes, and the class of registered objects.
+        `group` is the group of the entry points. All modules in `package` are imported when a name is
+        first requested. Registered classes derive from `base`, and registered objects are instances of
+        it.
         """
         self.kind = kind
         self._group, self._package, self._base = group, package, base
         self._things: dict[str, Thing] = {}
-        self._origins: dict[str, str] = {}  # file, or "__main__", of those that do not come with p4cc
+        self._origins: dict[str, str] = {}  # file (or "__main__") by name, for objects that do not come with p4cc
         self._complete = False  # True if all of the package is imported
         _REGISTRIES.append(self)
 
     def add(self, name: str, thing: Thing, stacklevel: int = 1) -> None:
         """Register an object by name.
 
-        Raises UserError for an object that does not fit, or if the name is taken.
+        Its origin is the file of the caller. `stacklevel` 2 stands for the caller's caller, and so on.
 
-        The object belongs to the file of the caller, or with `stacklevel` 2 of the caller's caller, and so on.
+        Raises UserError for an object of a wrong class, or if the name is taken.
         """
         origin = self._origin_of(sys._getframe(stacklevel).f_globals)
         if origin:
-            self._import_package()  # otherwise a name of p4cc's own would only be found taken at its first use
+            self._import_package()  # so that a name that p4cc itself uses is reported now, not at its first use
         before = self._origins.get(name)
         if name in self._things and origin != before:
             places = " and ".join(sorted(place or "p4cc itself" for place in (before, origin)))
@@ -78,9 +79,9 @@ class Registry(Generic[Thing]):
         return add
 
     def _origin_of(self, module: Mapping[str, Any]) -> str | None:
-        """Return a module's file, or None if it belongs to p4cc's own package or is compiled.
+        """Return the file of a module, or None if the module belongs to p4cc or is compiled.
 
-        Cells of a notebook are one origin.
+        All cells of a notebook have the same origin.
         """
         name = module["__name__"]
         if name == "__main__":
@@ -147,7 +148,7 @@ class Registry(Generic[Thing]):
         return sorted(set(self._origins.values()))
 
     def described(self, name: str) -> str:
-        """Return kind, name and, if it does not come with p4cc, its file."""
+        """Return the text KIND NAME, with the file if the object does not come with p4cc."""
         origin = self._origins.get(name)
         return f"{self.kind} {name!r}{f' of {origin}' if origin else ''}"
 
@@ -182,6 +183,6 @@ class Registry(Generic[Thing]):
 
 
 def forget(origin: str) -> None:
-    """Remove everything that a file has registered, of any kind."""
+    """Remove everything that a file has registered from all registries."""
     for registry in _REGISTRIES:
         registry.forget(origin)

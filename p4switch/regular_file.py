@@ -1,7 +1,7 @@
-"""Opening of files that come from others, if they are regular files.
+"""Opening of regular files in folders of other users.
 
-Opening never blocks, whatever is in place of the file. Links are not followed, because a link in someone else's folder
-may name any file that this user may read.
+Opening never blocks, even if there is a pipe or a device instead of the file. Links are not followed, because a link in
+someone else's folder may name any file that this user may read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from p4switch.errors import UserError
 
 
 class _Unwaiting(io.FileIO):
-    """File that is read without blocking. Raises BlockingIOError where no data is available yet."""
+    """File that is read without blocking. Raises BlockingIOError if no data is available yet."""
 
     def readinto(self, buffer: Any) -> int:
         count = super().readinto(buffer)

@@ -9,7 +9,7 @@ import click
 import p4src
 
 SOURCE_DIRECTORY = Path(next(iter(p4src.__path__)))
-"""p4cc's own programs. Every program may include the same files (`include/prelude.p4`, ...)."""
+"""Folder of p4cc's own programs. Every program may include files from it (`include/prelude.p4`, ...)."""
 
 
 def definition(text: str) -> tuple[str, str]:

@@ -19,7 +19,8 @@ NONE = "none"  # stands for no value in TOML, which has no null
 class Table(BaseModel):
     """Table of a TOML or JSON file; unknown keys are errors.
 
-    A key that may have no value (`int | None`) accepts `"none"` for that, unless the word is one of its values.
+    For a key that may have no value (`int | None`), `"none"` stands for no value, unless "none" is one of
+    the key's own values.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)

@@ -13,7 +13,7 @@ _TURN_S = 0.02
 
 
 def free_port() -> int:
-    """Return a port at which nothing listens now."""
+    """Return the number of a port on which no process listens now."""
     with socket.socket() as probe:
         probe.bind((_LOOPBACK, 0))
         return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""The types of what an extern's methods get as arguments.
+"""Types of the arguments of an extern's methods.
 
 Externs import this module only for type checkers, so that compiling a program never imports z3.
 """

@@ -1,1 +1,1 @@
-"""Architectures of P4 programs: the blocks of a package, the code that surrounds them, and the externs they may use."""
+"""Architectures of P4 programs: packages with their blocks, the code around the blocks, and externs."""

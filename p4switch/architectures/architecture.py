@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableProperties:
-    """Names of the table properties that take objects or a time-out, each with the types that it accepts."""
+    """Names of the table properties whose values are objects or time-outs, with the types they accept."""
 
     profile: str
     profiles: tuple[str, ...]
@@ -32,19 +32,19 @@ class TableProperties:
     meters: tuple[str, ...]
     idle_timeout: str
     layouts: tuple[str, ...] = ()
-    """Further types that `profile` may have; they affect a table's layout, but not its results."""
+    """Further types that `profile` accepts. They affect the layout of a table, but not its results."""
     direct: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The types of the other properties with objects, by their names.
+    """Types that the other properties with objects accept, by the name of the property.
 
-    The direct ones among them have a cell for each entry.
+    Objects of direct types have a cell for each entry.
     """
 
 
 @dataclass(frozen=True, eq=False)
 class Architecture:
-    """An architecture.
+    """Architecture of P4 programs.
 
-    `name` is the name of its folder, the value of `--arch`, and the `arch` of the P4Info.
+    `name` is the name of its folder, the value of `--arch`, and the field `arch` of the P4Info.
     """
 
     name: str
@@ -53,26 +53,26 @@ class Architecture:
     includes: tuple[str, ...]
     packages: Registry[type[Package]]
     externs: tuple[Registry[type[Extern]], ...]
-    """Registries that are searched in this order, and before those of `core.p4`."""
+    """Registries of externs in the order in which they are searched; that of `core.p4` follows them."""
     properties: TableProperties
     defines: Mapping[str, str] = field(default_factory=dict)
-    """Macros that are predefined if the architecture is requested by name."""
+    """Macros that are predefined if `--arch` names the architecture."""
     match_kinds: Mapping[str, str] = field(default_factory=dict)
-    """Target's match kind for each of the architecture's own kinds that is looked up in the same way."""
+    """The target's equivalent of each match kind that only this architecture has."""
     fixed_tables: tuple[Mapping[str, Any], ...] = ()
     """Tables that BfRuntime has for every program, as in `bf-rt.json`."""
     pads_headers: bool = False
-    """True if headers that are no whole bytes are padded at their end."""
+    """True if headers whose length is not a whole number of bytes are padded at the end."""
     superseded: Mapping[str, str] = field(default_factory=dict)
-    """Obsolete names, members as `TYPE.MEMBER`, and their replacements."""
+    """Replacement for each obsolete name; a member has the name `TYPE.MEMBER`."""
     front_panel: FrontPanel | None = None
-    """Numbering of a network's ports in programs; None: ports count from 1."""
+    """Port numbers that programs use; None: ports are numbered from 1."""
     port_groups: PortGroups | None = None
     """Groups of ports whose queues the control plane configures; None: it configures none."""
     key_masks: str = ""
-    """Type of the masks of tables' exact keys, `KeyMasks`; empty: there are none."""
+    """Name of the `KeyMasks` type for exact keys; empty: tables have no key masks."""
     clock_hz: int = 0
-    """Clock of a chip's pipelines, which limits the rates of its meters; 0: there is none."""
+    """Clock frequency of a chip's pipelines, which limits the rates of meters; 0: no limit."""
 
     def extern(self, name: str) -> type[Extern] | None:
         """Return the function or type that has this name in P4."""
@@ -85,7 +85,7 @@ class Architecture:
         return extern() if extern is not None and issubclass(extern, ExternType) else None
 
     def masks_of(self, table: ast.TableDecl) -> KeyMasks | None:
-        """Return the type of a table's key masks, if it has any."""
+        """Return the type of a table's key masks, or None if the table has none."""
         kind = self.extern_type(self.key_masks) if self.key_masks else None
         if not isinstance(kind, KeyMasks):
             return None
@@ -93,11 +93,11 @@ class Architecture:
         return kind if ["1"] in given else None
 
     def package(self, decl: ast.PackageDecl) -> type[Package] | None:
-        """Return the package that `decl` declares, if the architecture has it."""
+        """Return the package that `decl` declares, or None if the architecture does not have it."""
         return self.packages.get(decl.name) if _named_architecture(decl) in ("", self.name) else None
 
     def package_of(self, program: ast.Program) -> type[Package] | None:
-        """Return the package of `main`, if the architecture has it."""
+        """Return the package of `main`, or None if the architecture does not have it."""
         decl = program.facts.package(program.main)
         return None if decl is None else self.package(decl)
 
@@ -108,7 +108,7 @@ ARCHITECTURES: Registry[Architecture] = Registry(
 
 
 def _named_architecture(decl: ast.PackageDecl) -> str:
-    """Return the architecture that the declaration of a package names in `@pkginfo`, or None."""
+    """Return the name of the architecture in `@pkginfo` of a package's declaration, or an empty text."""
     pairs = [pair for a in decl.annotations if a.name == "pkginfo" for pair in a.key_values()]
     return next((text.strip('"').lower() for key, text in pairs if key == "arch"), "")
 

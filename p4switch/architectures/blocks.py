@@ -1,4 +1,4 @@
-"""Blocks of packages as IR: parsers, controls, and deparsers that emit headers under conditions."""
+"""Lowering of blocks to IR: parsers, controls, and deparsers that emit headers conditionally."""
 
 from __future__ import annotations
 
@@ -48,9 +48,10 @@ def lower_control(low: Lowering, block: Block) -> tuple[ir.Block, ir.Block]:
 
 
 def allocate_side(low: Lowering, role: str, t: types.Type) -> Value:
-    """Return storage for a value of one side of a switch; `role` names its purpose, such as `ingress headers`.
+    """Return storage for a value that the blocks of ingress or of egress share.
 
-    Headers of ingress are named after their fields, without a prefix.
+    `role` names the side and the purpose, such as `ingress headers`. Headers of ingress are named
+    after their fields, without a prefix.
     """
     side, _, what = role.partition(" ")
     if what == "headers":
@@ -69,23 +70,23 @@ def lower_side(low: Lowering, site: Site, block: Block, emitted: Emitted) -> Non
 
 
 class Emitted:
-    """Headers that a deparser emits conditionally or changes after it has emitted them.
+    """Headers that a deparser emits, with copies of those that need one.
 
-    The target emits headers when all statements have run, in one fixed order. A header that is not emitted on every
-    path, or that may change after it was emitted, is therefore copied at the point where it is emitted. The copy is
-    valid only if that point was reached, and takes the header's place in the order.
+    The target emits headers in one fixed order after all statements have run. A header that is not
+    emitted on every path, or that may change after `emit`, is therefore copied at its `emit`. The
+    copy is valid only if that `emit` was reached, and takes the header's place in the order.
     """
 
     def __init__(self, low: Lowering, name: str) -> None:
         self._low = low
         self._name = name
-        self._emitted: list[tuple[ir.HeaderRef, ir.Block, int]] = []  # position: block, number of operations before it
+        self._emitted: list[tuple[ir.HeaderRef, ir.Block, int]] = []  # block and number of operations before `emit`
 
     def add(self, header: ir.HeaderRef) -> None:
         self._emitted.append((header, self._low.code, len(self._low.code.ops)))
 
     def order(self, start: ir.Block, end: ir.Block, block: Block) -> list[ir.HeaderRef]:
-        """Return the headers in order, after making the necessary copies. Raises CompileError for a loop."""
+        """Make the necessary copies and return the headers in order. Raises CompileError for a loop."""
         graph: nx.DiGraph[ir.Block] = nx.DiGraph()
         blocks = reverse_postorder(start)
         graph.add_nodes_from(blocks)

@@ -21,10 +21,11 @@ COLOUR: Final = ir.Bits(8)
 
 @dataclass(slots=True, eq=False)
 class ExecuteAware(ir.ExternOperation):
-    """Execution of a meter that counts the packet's bytes minus `adjust` and knows the packet's colour.
+    """Execution of a meter that takes the packet's present colour into account.
 
-    `before` is the colour of the packet before the meter: 0 is green, 1 yellow, anything else red. `target` receives
-    the element of `results` (green, yellow, red) for the colour after the meter.
+    The meter counts the packet's bytes minus `adjust`. `before` is the colour of the packet before
+    the meter: 0 is green, 1 yellow, anything else red. `results` are the program's numbers for
+    green, yellow and red; `target` is set to the number of the colour after the meter.
     """
 
     meter: str = field(metadata=ir.named("meter_array"))
@@ -56,7 +57,7 @@ class ExecuteAware(ir.ExternOperation):
 def emit_result(
     to: Statements, meter: str, index: C, counted: C, results: tuple[int, int, int], target: ir.Place
 ) -> None:
-    """Write C that assigns to `target` the element of `results` for the colour `counted`."""
+    """Write C that sets `target` to the number in `results` of the engine's colour `counted`."""
     colour = to.em.temp("uint64_t", Rows(results, "uint64_t")[counted], "color")
     to.touch("meter", meter, index, cexpr.cast("int64_t", colour))
     to.store(to.x.place(target), colour)
@@ -65,7 +66,7 @@ def emit_result(
 def run_metered(
     operation: ExecuteMeter | ExecuteAware, machine: Machine, results: tuple[int, int, int], before: int = 0
 ) -> None:
-    """Execute a meter in the test generator: its colour, one of `results`, is an input of the test.
+    """Execute a meter in the test generator, which chooses the colour from `results`.
 
     A packet that arrives with the colour `before` leaves with the same colour or a worse one.
     """
@@ -76,7 +77,7 @@ def run_metered(
 
 
 def result_of(counted: ir.Expr, results: tuple[int, int, int], t: types.Type) -> ir.Expr:
-    """Return the element of `results`, of type `t`, for the colour that a direct meter has written."""
+    """Return the number in `results`, with type `t`, of the colour that a direct meter has written."""
     green, yellow, red = (fold.const(each, t) for each in results)
     is_green, is_yellow = (fold.make("==", ir.BOOL, counted, fold.const(each, counted.type)) for each in (0, 1))
     return fold.make("?:", t, is_green, green, fold.make("?:", t, is_yellow, yellow, red))

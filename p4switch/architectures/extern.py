@@ -1,6 +1,7 @@
 """Base of externs: lowering of calls to operations, and description of objects to the control plane.
 
-How each tool treats the operations of an extern is defined in their classes (`ir.ExternOperation`), in the same file.
+The file of an extern also has the classes of its operations (`ir.ExternOperation`), which define how each tool treats
+them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Extern:
-    """A function or a type; it is registered under its P4 name."""
+    """Extern function or type, registered by its P4 name."""
 
     operations: ClassVar[tuple[type[ir.ExternOperation], ...]] = ()
     """Operations that calls of the extern are lowered to."""
@@ -36,7 +37,7 @@ Method = Callable[["ast.Call", "ExternObject", "Lowering"], "Value | None"]
 
 
 class ExternType(Extern):
-    """A type of objects. `stateful` types cause a warning for objects that are never used."""
+    """Extern type. The compiler warns about unused objects of a `stateful` type."""
 
     stateful: ClassVar[bool] = False
     direct: ClassVar[bool] = False
@@ -44,16 +45,16 @@ class ExternType(Extern):
     in_parsers: ClassVar[bool] = False
     """True if the methods can be called in parsers."""
     cell: ClassVar[tuple[tuple[str, int], ...]] = ()
-    """Members of a cell of an object's state in the engine, and their widths in bits; empty: there is no such state."""
+    """Name and width in bits of each member of a cell in the engine; empty: objects have no cells."""
     p4info: ClassVar[str] = ""
-    """Name in `P4Ids.Prefix` of the objects that the control plane sees; empty: it sees none."""
+    """Kind of the objects in P4Info, as named in `P4Ids.Prefix`; empty: P4Info does not have them."""
     bfrt: ClassVar[int] = 0
-    """Highest byte of the objects' ids in `bf-rt.json`; 0: they are not in it."""
+    """Highest byte of the objects' ids in `bf-rt.json`; 0: `bf-rt.json` does not have them."""
     bfrt_of_blocks: ClassVar[bool] = False
-    """True if names in `bf-rt.json` have the pipeline in front only because of the blocks that contain the objects."""
+    """True if the pipeline's name is part of an object's name in `bf-rt.json` only for objects in blocks."""
 
     def algorithm(self, extern: ExternObject) -> str:
-        """Return the hash of an action selector, by its name in BMv2; empty for other objects."""
+        """Return the name in BMv2 of an action selector's hash algorithm; empty for other objects."""
         return ""
 
     def profile(self, extern: ExternObject) -> ExternObject:
@@ -91,15 +92,15 @@ class ExternType(Extern):
 
 
 class KeyMasks(ExternType):
-    """Masks of a table's exact keys, which the control plane may change: an object that an annotation creates."""
+    """Masks of a table's exact keys, created by an annotation and set by the control plane."""
 
     annotation: ClassVar[str]
-    """Annotation of tables that have masks; its argument is 1."""
+    """Annotation, with the argument 1, of the tables that have masks."""
 
     @abstractmethod
     def declare_for(self, table: ir.Table, to: Lowering) -> None:
-        """Add the masks of a table, whose keys are known, to the program."""
+        """Add the masks of a table to the program. The keys of the table are complete."""
 
     @abstractmethod
     def masked(self, table: ir.Table, number: int, value: ir.Expr, to: Lowering) -> ir.Expr:
-        """Return the value of a table's key with this number, masked."""
+        """Return the masked value of a key of a table; `number` is the position of the key."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 
 MAX_PIPES = 4
-"""Pipes of the largest chips."""
+"""Number of pipes of the largest chips."""
 PIPE_PORT_BITS = 7
-"""Bits of a port's number below that of its pipe."""
+"""Number of low bits of a port number; the bits above them are the number of the pipe."""
 _PIPE_PORTS = 1 << PIPE_PORT_BITS
 
 
@@ -23,7 +23,7 @@ class PortGroups:
 
     @property
     def group_queues(self) -> int:
-        """Number of queues of a group, of which the first port has the first ones."""
+        """Number of queues of a group. They are numbered port by port."""
         return self.ports * self.queues
 
 
@@ -31,8 +31,8 @@ class PortGroups:
 class FrontPanel:
     """Front panel of a chip: `count` ports of each of its `pipes`, from local number `first` on.
 
-    The first `reserved` ports are not used, because P4Runtime has no port 0. Local ports in `recirculation` lead back
-    to their pipe.
+    The first `reserved` ports are not used, because P4Runtime has no port 0. Packets sent to the
+    local ports in `recirculation` return to their pipe.
     """
 
     pipes: int
@@ -42,17 +42,17 @@ class FrontPanel:
     recirculation: range = range(0)
 
     def device_ports(self, without: Collection[int] = ()) -> list[int]:
-        """Return the program's numbers of the ports in the order of the front panel, except those in `without`."""
+        """Return the ports' numbers in programs, in the order of the front panel, except `without`."""
         places = (divmod(place, self.count) for place in range(self.reserved, self.pipes * self.count))
         ports = (pipe * _PIPE_PORTS + self.first + local for pipe, local in places)
         return [port for port in ports if port not in without]
 
     def divided_ports(self, count: int, pipes: int, without: Collection[int] = ()) -> list[int]:
-        """Return the program's numbers of `count` ports that are divided among the first `pipes` pipes.
+        """Return the numbers in programs of `count` ports, divided evenly among the first `pipes` pipes.
 
-        The first ports are in pipe 0. The numbers of ports of two pipes differ by at most one,
-        unless a pipe has too few ports outside of `without`. There are fewer than `count` numbers
-        if all pipes together have too few ports.
+        The result is sorted. Two pipes differ by at most one port, unless one of them has too few ports
+        outside of `without`. The result has fewer than `count` ports if all pipes together have too
+        few.
         """
         ports = self.device_ports(without)
         of_pipes = ([port for port in ports if port >> PIPE_PORT_BITS == pipe] for pipe in range(pipes))

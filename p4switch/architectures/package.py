@@ -1,4 +1,4 @@
-"""Base of packages of an architecture: their blocks, and the lowering of the program between them to IR."""
+"""Base of the packages of architectures: their blocks, and the lowering of these to IR."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Site:
-    """Position of a block in a package, and the code that the target accepts there."""
+    """Place of a block in a package, and the kinds of code that the target accepts there."""
 
     name: str
     parses: bool = False
     branches: bool = True
     """True if conditions are allowed."""
     statements: bool = True
-    """True if statements are allowed, and so temporaries for the parts of an expression."""
+    """True if statements are allowed, and therefore temporaries for parts of expressions."""
     aside: bool = False
-    """True if no packet passes through the block; programs may leave it out, behind all others."""
+    """True if no packet passes through the block. It comes last, and programs may omit it."""
 
 
 Tell = Callable[["ast.Node", str, str], None]
-"""Callback that reports a warning: its node, text and name."""
+"""Callback that reports a warning. Its arguments are the node, the text and the name of the warning."""
 
 
 class Package(ABC):
@@ -41,25 +41,25 @@ class Package(ABC):
     include: ClassVar[str]
     """Include file that declares the package."""
     sites: ClassVar[tuple[Site, ...]]
-    """Blocks of the package in order; the blocks of a nested package take its position."""
+    """Blocks of the package in order; a nested package is replaced by its blocks."""
     takes: ClassVar[str]
     """`sites` in words."""
     parameters: ClassVar[Mapping[str, range]]
-    """Allowed numbers of parameters of each block, by its name, as a program may declare such a package itself."""
+    """Allowed numbers of parameters, by block, because a program may declare the package itself."""
     path: ClassVar[str] = ""
-    """Packet path that BMv2 JSON names (`__meta__.package`); empty: it is recognised by the names of the blocks."""
+    """Name of the packet path in BMv2 JSON (`__meta__.package`); empty: it is recognised by the blocks' names."""
     tools: ClassVar[frozenset[str]] = frozenset()
-    """Tools that know the rules of the package, besides the compiler and the built-in switch."""
+    """Tools that support the package, besides the compiler and the built-in switch."""
 
     leads_to: ClassVar[tuple[str, ...]] = ()
-    """Metadata fields, as `instance.field`, that decide where a packet goes; they are read after a control."""
+    """Metadata fields, as `instance.field`, that decide after a control where a packet goes."""
     replicates: ClassVar[tuple[str, ...]] = ()
     """Fields of `leads_to` that create copies."""
     bridges: ClassVar[bool] = False
-    """True if egress receives the metadata of ingress; otherwise ingress hands over bytes only."""
+    """True if egress receives the metadata of ingress; otherwise it receives only the packet's bytes."""
 
     pipelined: ClassVar[bool] = False
-    """True if the arguments are pipelines, which are programs of their own; a pipe of the switch runs one of them."""
+    """True if the arguments are pipelines. Each pipe of a switch runs one of them, like a program of its own."""
 
     bfrt: ClassVar[bool] = False
     """True if programs of the package have a `bf-rt.json`."""
@@ -69,14 +69,14 @@ class Package(ABC):
 
     @abstractmethod
     def begin(self, blocks: list[Block]) -> None:
-        """Allocate what outlives the blocks: headers and metadata."""
+        """Allocate the headers and metadata that several blocks share."""
 
     @abstractmethod
     def lower(self, site: Site, block: Block) -> None:
         """Lower one of the blocks into the program."""
 
     def packet_length(self, call: ast.Call) -> ir.Expr:
-        """Return the value of `packet_in.length()`. Raises CompileError where the target does not know it."""
+        """Return the value of `packet_in.length()`. Raises CompileError if the target does not know the length."""
         raise self.low.error(call, "'length' is not supported on this target")
 
     @abstractmethod
@@ -84,15 +84,15 @@ class Package(ABC):
         """Add `header` to the headers that the deparser being lowered appends to the packet."""
 
     def way(self, machine: Machine) -> Walk:
-        """Return the test generator's path of packets through the blocks. Raises UserError where there is none."""
+        """Return the test generator's walk of a packet through the blocks. Raises UserError if there is none."""
         raise UserError(f"tests cannot be generated for programs of '{type(self).__name__}'")
 
     def prove(self, prover: Prover) -> None:
-        """Compute which packets reach which statements. Raises UserError where the package has no proofs."""
+        """Compute which packets reach which statements. Raises UserError if the package does not support proofs."""
         raise UserError(f"there are no proofs for programs of '{type(self).__name__}'")
 
     def bfrt_names(self, blocks: list[Block]) -> list[tuple[int, str]]:
-        """Return the package's names with an id in `bf-rt.json`, and its highest byte."""
+        """Return the package's names that have an id in `bf-rt.json`, each with the highest byte of the id."""
         return []
 
     def publish(self, blocks: list[Block], schema: Schema) -> None:
@@ -101,7 +101,10 @@ class Package(ABC):
 
     @staticmethod
     def source_names(blocks: list[Block]) -> dict[str, str]:
-        """Return the source names of the target's storage for the blocks: those of the first parser's parameters."""
+        """Return the name in the source for each name of storage in the target.
+
+        These are the names of the first parser's parameters.
+        """
         params = blocks[0].decl.params
         return {"headers": params[1].name, "metadata": params[2].name}
 

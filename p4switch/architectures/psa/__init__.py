@@ -11,7 +11,7 @@ from p4switch.architectures.packet_path import PACKET_PATHS, Intrinsic, PacketPa
 from p4switch.registry import Registry
 
 NO_PORT = 0xFFFFFFFF
-"""Port that never receives packets. PSA marks packets that are to be dropped by a bit instead."""
+"""Port to which no packet is sent. PSA marks packets to be dropped by a bit instead of a port."""
 
 EXTERNS: Registry[type[Extern]] = Registry(
     "extern", group="p4cc.psa_externs", package="p4switch.architectures.psa.externs", base=Extern

@@ -134,4 +134,4 @@ class PsaSwitch(Package):
 
     @staticmethod
     def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
-        """Do nothing: the built-in switch follows PSA, even if psa_switch does not."""
+        """Do nothing, because the built-in switch follows PSA where psa_switch does not."""

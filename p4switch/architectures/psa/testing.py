@@ -20,7 +20,7 @@ _LISTS = {carried: number for number, carried in CARRIED.items()}
 
 
 class PsaWalk(TwoSidedWalk):
-    """Path of one packet; deparsers also run for packets that are dropped or resubmitted."""
+    """Walk of one packet. Deparsers also run for packets that are dropped or resubmitted."""
 
     port_bits = 32
 

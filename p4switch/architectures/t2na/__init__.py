@@ -1,4 +1,4 @@
-"""The second Tofino Native Architecture: TNA's package with a ghost thread, wider fields and more bytes in front."""
+"""The Tofino 2 Native Architecture: TNA with a ghost thread, wider fields and more bytes before packets."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ from p4switch.architectures.tna.state import BUFFER_CELLS, PortState, states
 from p4switch.registry import Registry
 
 COMPILER = {"__p4c__": "1", "__p4c_major__": "9", "__p4c_minor__": "13", "__p4c_patchlevel__": "0"}
-"""Macros by which programs test the version of the chip's compiler; it appears as new as any they know."""
+"""Macros by which programs test the version of the chip's compiler; it is as new as any that they test for."""
 
 MIRROR_CHUNKS = 8
 """Number of 64-bit fields for the bytes in front of a mirrored packet."""
 
 PKTGEN_CHUNKS = 2
-"""Number of 64-bit fields for the bytes that a packet hands to the packet generator."""
+"""Number of 64-bit fields for the bytes that a packet passes to the packet generator."""
 
 _SESSIONS = 1024
 
@@ -46,7 +46,7 @@ PROPERTIES = TableProperties(
 MATCH_KINDS = {"atcam_partition_index": "exact", "dleft_hash": "exact"}
 
 MOST_GENERATED = 1 << 16
-"""Packets of one trigger of the packet generator, all at once: a switch with more would run out of memory."""
+"""Most packets that one trigger generates. They are generated at once, and more would not fit into memory."""
 
 _PORT_GROUPS = PortGroups(count=18, ports=4, queues=8)
 
@@ -72,10 +72,10 @@ ARCHITECTURES.add(TNA.name, TNA)
 def packet_path(
     constants: Mapping[str, int], fronts: tuple[int, int], states: Mapping[str, State], ghost: str = ""
 ) -> PacketPath:
-    """Return the packet path through a pipeline of the chip with these constants and states.
+    """Return the packet path through a pipeline of a chip with these constants and states.
 
-    `fronts` gives the number of bytes in front of packets in ingress and in egress. `ghost` is the header that the
-    ghost thread finds, of a chip that has one.
+    `fronts` is the number of bytes in front of packets in ingress and in egress. `ghost` is the
+    header that the ghost thread reads; it is empty for a chip without one.
     """
     return PacketPath(
         Path(__file__).parent / "c",
@@ -167,7 +167,7 @@ _INTRINSIC = {
         egress_adv_flow_ctl="adv_flow_ctl",
     ),
 }
-"""Part of the package that the program itself declares, because blocks choose their parameters."""
+"""Part of the package's declaration that the program writes itself, because blocks choose their parameters."""
 
 PACKET_PATHS.add(
     "tna.Switch",

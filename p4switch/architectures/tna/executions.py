@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NAME = "register-executions"
 _REGISTERS, _ACTIONS = ("Register", "DirectRegister"), ("RegisterAction", "DirectRegisterAction")
 _USES = dict.fromkeys(_REGISTERS, ("read", "write")) | dict.fromkeys(_ACTIONS, ("execute", "execute_log"))
-_Instances = tuple[ast.Node, ...]  # controls around the one being checked
+_Instances = tuple[ast.Node, ...]  # the instances of controls that contain the one being checked
 _Uses = Counter[tuple[_Instances, ast.Instantiation]]
 
 
@@ -25,14 +25,14 @@ _Uses = Counter[tuple[_Instances, ast.Instantiation]]
 class _Paths:
     """Highest number of accesses to each register on any path through some code.
 
-    Paths that continue behind the code and paths that end in it are kept apart.
+    Paths that continue after the code and paths that end in it are counted separately.
     """
 
     going: _Uses | None = field(default_factory=Counter)  # None: no path continues
     ended: _Uses = field(default_factory=Counter)
 
     def then(self, after: _Paths) -> _Paths:
-        """Return these paths with others appended to those that continue."""
+        """Return these paths, with the paths of the code that follows appended to those that continue."""
         if self.going is None:
             return self
         going = None if after.going is None else self.going + after.going
@@ -117,7 +117,7 @@ class _Walk:
         return {action: _Paths(self.code(action.body, inside).most) for action in actions}
 
     def _switch(self, node: ast.Switch, inside: _Instances) -> _Paths:
-        """Return the paths of a `switch`; in a switch over a table, each case is preceded by its own action."""
+        """Return the paths of a `switch`. In a switch over a table, the action of the case comes before the case."""
         cases: dict[ast.SwitchCase, _Paths] = {}
         body: _Paths = _Paths()
         for case in reversed(node.cases):  # a case without a body shares that of the next case

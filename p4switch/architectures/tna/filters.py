@@ -1,4 +1,4 @@
-"""Common parts of `Lpf` and `Wred`: arrays of cells by index or by table entry, and the input of a call."""
+"""Parts that `Lpf` and `Wred` share: arrays of cells by index or by table entry, and the arguments of calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_BITS = 32
 
 
 def now_ns() -> C:
-    """Return the time in nanoseconds, in C."""
+    """Return a C expression for the time in nanoseconds."""
     return cexpr.packet("now") * cexpr.switch("tick_ns")
 
 
@@ -41,9 +41,9 @@ def declare_cells(extern: ExternObject, kind: str, cells: int, to: Lowering) -> 
 
 
 def declare_direct_cells(extern: ExternObject, kind: str, to: Lowering) -> None:
-    """Add an object of `kind` with a cell for each entry of the table that has it, if one has.
+    """Add a direct object of `kind`, with a cell for each entry of its table; do nothing if no table uses it.
 
-    Raises CompileError as `declare_cells` does.
+    Raises CompileError like `declare_cells`.
     """
     cells = to.externs.entry_cells(extern)
     if cells is not None:

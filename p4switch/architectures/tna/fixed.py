@@ -38,7 +38,7 @@ def fixed_tables(chip: str, sessions: int, groups: PortGroups) -> list[Json]:
 
 
 def _ports() -> Table:
-    """Return the table of ports, with the fields that have a meaning for a software switch."""
+    """Return the table of ports, with the fields that make sense for a software switch."""
     table = Table("$PORT", _PORT, "PortConfigure", _PORTS, [], attributes=["port_status_notif_cb"])
     table.key(1, "$DEV_PORT", value_type("uint32"))
     speeds = [f"BF_SPEED_{name}" for name in (
@@ -71,7 +71,7 @@ def _ports() -> Table:
 
 
 def _statistics() -> Table:
-    """Return the table of the counts of ports, with those that the switch keeps, and those of frames with errors."""
+    """Return the table of port counters: those that the switch keeps, and those of frames with errors."""
     table = Table("$PORT_STAT", _PORT_STATISTICS, "PortStat", _PORTS, [])
     table.key(1, "$DEV_PORT", value_type("uint32"))
     for ident, name in (
@@ -186,7 +186,7 @@ def _generator(chip: str) -> list[Table]:
 
 
 def _traffic_manager(chip: str, groups: PortGroups) -> list[Table]:
-    """Return the tables of the traffic manager: the queues of each port, the order of their service, and counts."""
+    """Return the tables of the traffic manager: the queues of each port, their scheduling, and counters."""
     number, byte, flag = (value_type(kind) for kind in ("uint32", "uint8", "bool"))
     ports = Table(f"{chip}.tm.port.cfg", _TM_PORT, "TmPortCfg", _PORTS, [])
     ports.key(1, "dev_port", number)

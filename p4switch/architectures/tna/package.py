@@ -1,4 +1,4 @@
-"""The package `Switch` of TNA: its pipelines, their blocks and the parameters of these."""
+"""The package `Switch` of TNA: its pipelines, their blocks and the blocks' parameters."""
 
 from __future__ import annotations
 
@@ -78,20 +78,20 @@ class TnaSwitch(Package):
     port_metadata_bits: ClassVar[int] = 64
     """Number of bits in front of a packet for `port_metadata_unpack`."""
     resubmit_bits: ClassVar[int] = 64
-    """Maximum number of bits that a resubmitted packet has in place of the port metadata, and size of the latter."""
+    """Size of the port metadata in bits. A resubmitted packet has data of at most this size in its place."""
 
     egress_front_bytes: ClassVar[int] = 27
     """Number of bytes in front of a packet in egress."""
     queue_time_bits: ClassVar[int] = 18
-    """Width of the time at which a packet entered its queue."""
+    """Width in bits of the time at which a packet entered its queue."""
     recirculation_ports: ClassVar[range] = range(68, 72)
     """Ports of each pipe that lead to its ingress."""
     mirrors_incoming: ClassVar[bool] = False
-    """True if an egress mirror copies the original packet, unless the program asks for the one that leaves."""
+    """True if an egress mirror copies the packet as it arrived, unless the program asks for the packet as it leaves."""
 
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)
-        self.at_end: list[ir.Operation] = []  # operations at the end of the parser being lowered
+        self.at_end: list[ir.Operation] = []  # operations that are appended to the parser being lowered
         self._places: dict[str, Value] = {}
         self._emitted: Emitted | None = None
         self._reads_errors = False
@@ -122,7 +122,7 @@ class TnaSwitch(Package):
     def _allocate(self, role: str, t: types.Type, param: ast.Parameter) -> Value:
         if " " not in role and isinstance(t, types.Struct):
             place = self.low.storage.intrinsic(t, role, WRITTEN.get(role, ()))
-            if role == _FROM_PARSER and not self._reads_errors:  # so packets with an error are dropped
+            if role == _FROM_PARSER and not self._reads_errors:  # packets with an error are then dropped
                 fields = self.low.out.metadata[-1].fields
                 fields[:] = [(name, scalar) for name, scalar in fields if name != _ERRORS]
             return place
@@ -151,7 +151,7 @@ class TnaSwitch(Package):
         return [(_PORT_METADATA, _port_metadata(blocks))]
 
     def publish(self, blocks: list[Block], schema: Schema) -> None:
-        """Add the table of port metadata, which precedes each packet, as the ingress parser unpacks it."""
+        """Add the table of the port metadata, with the fields that the ingress parser unpacks."""
         parser, own = blocks[0].decl, _port_metadata(blocks)
         table = Table(schema.name(own), schema.id(_PORT_METADATA, own), "PortMetadata", _PORTS, [])
         of = parser.params[3].name if len(parser.params) > 3 else "ig_intr_md"

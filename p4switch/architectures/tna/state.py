@@ -1,4 +1,4 @@
-"""State of the packet path that belongs to no object of the program and that the control plane may change."""
+"""State of the packet path that the control plane may change and that belongs to no object of the program."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _LINK = (("loopback", 8), ("backup", 16), ("stopped", 8), ("failed", 8), ("went_
 
 
 class PortState(ExternType):
-    """State of a port: `metadata` precedes its packets, with its first field in the highest bits.
+    """State of a port. `metadata` is put in front of its packets; the first field is in the highest bits.
 
-    `backup` - 1 is the backup port of multicast groups (0: there is none). Their packets take it if
-    the control plane has `stopped` the port, or its link has `failed`, and the device protects
-    against that. A stopped port without protection gets no packets. `went_down` is 1 if the link
-    has gone down and the packet generator has not noticed it, and 2 if it has. The control plane
-    sets it to 0, and until then the port triggers nothing again.
+    `backup` - 1 is the backup port of multicast groups (0: there is none). Copies for groups are sent
+    to it if the device protects against failures and the control plane has `stopped` the port or its
+    link has `failed`. A stopped port without protection gets no packets. `went_down` becomes 1 when
+    the link goes down, and 2 when the packet generator has noticed that. The port can trigger the
+    packet generator again only after the control plane has set `went_down` to 0.
     """
 
     cell = (("metadata", 64), *_LINK)
 
 
 class WidePortState(PortState):
-    """State of a port of T2NA, where the lowest 64 bits of `metadata` are skipped by programs."""
+    """State of a port of T2NA, where programs skip the lowest 64 bits of `metadata`."""
 
     cell = (("metadata", 192), *_LINK)
 
@@ -39,8 +39,8 @@ class WidePortState(PortState):
 class MirrorState(ExternType):
     """State of a mirror session: its complete destination, and the maximum length of a copy in bytes (0: unlimited).
 
-    `direction` is 1 for ingress, 2 for egress and 3 for both, but does not affect any packet; 0 means that the session
-    does not exist in BfRuntime.
+    `direction` is 1 for ingress, 2 for egress and 3 for both; 0 means that the session does not exist in BfRuntime.
+    Packets do not depend on `direction`.
     """
 
     cell = (
@@ -51,16 +51,19 @@ class MirrorState(ExternType):
 
 
 class PruneState(ExternType):
-    """Ports, as bits, that packets with this level-2 exclusion id do not reach by nodes with their replication id."""
+    """Bit mask of the ports that packets with this level-2 exclusion id do not reach.
+
+    It applies to nodes whose replication id is that of the packet.
+    """
 
     cell = (("ports", PORTS),)
 
 
 class DeviceState(ExternType):
-    """Port of copies for the CPU, and the queue for packets that found another queue full.
+    """State of the device: the port for copies to the CPU, and the queue for packets that found a queue full.
 
-    Unless `global_rid` is 0, packets with that replication id are pruned at all nodes, whatever
-    their ids. See `PortState` for `protects` and `fails_over`.
+    If `global_rid` is not 0, packets with that replication id are pruned at nodes with any
+    replication id. See `PortState` for `protects` and `fails_over`.
     """
 
     cell = (
@@ -82,13 +85,17 @@ class Trigger(IntEnum):
 class PktgenState(ExternType):
     """State of an application of the packet generator.
 
-    Its `trigger` is a `Trigger`. RECIRCULATION is a recirculated packet that has the bits of `value` where `mask` has
-    ones, in its first 4 bytes (TNA) or 16 bytes (T2NA). DEPARSER is a packet for which the deparser emits to a
-    `Pktgen`. ONE_SHOT and PERIODIC are the end of `timer_ns`, counted from when it is enabled; `due` is the tick of the
-    next one (0: not known, the highest number: none). PORT_DOWN is a port of the pipe that goes down, in T2NA only one
-    of those in the cell `value` of `PortMaskState`. The application generates the given number of batches with the
-    given number of packets, all at once. They arrive at `port` of the pipe and have `length` bytes of the buffer from
-    `offset` on. The other members count what has been triggered and generated.
+    `trigger` is one of `Trigger`:
+
+    - RECIRCULATION is a recirculated packet whose first 4 bytes (TNA) or 16 bytes (T2NA) are equal to `value` in the
+      bits of `mask`.
+    - DEPARSER is a packet for which the deparser calls `emit` of a `Pktgen`.
+    - ONE_SHOT and PERIODIC are timers of `timer_ns`, which start when the application is enabled. `due` is the tick at
+      which the timer ends next. 0 means that it is not known, and the highest number that there is none.
+    - PORT_DOWN is a port of the pipe that goes down. In T2NA, the cell `value` of `PortMaskState` selects the ports.
+
+    The application generates its batches of packets all at once. The packets arrive at `port` of the pipe and have
+    `length` bytes of the buffer from `offset` on. The other members count triggers, batches and packets.
     """
 
     cell = (
@@ -99,19 +106,20 @@ class PktgenState(ExternType):
 
 
 class PktgenBufferState(ExternType):
-    """Bytes of the packet generator's buffer, the first in the highest bits."""
+    """Bytes of the packet generator's buffer; the first byte is in the highest bits."""
 
     BYTES = 16
-    """Bytes of a cell."""
+    """Number of bytes in a cell."""
     cell = (("bytes", 8 * BYTES),)
 
 
 class ScheduleState(ExternType):
     """Order in which a port of the pipe serves its first 16 queues.
 
-    `priorities` has 8 bits for each queue, the first in the lowest ones: its priority + 1, or 0 if that is its number.
-    `weights` has 16 bits for each: its share among queues of the same priority, or 0 if it comes before those.
-    `disabled` has a bit for each queue that is not served.
+    The first queue is in the lowest bits of each member. `priorities` has 8 bits for each queue: its
+    priority + 1, or 0 if the priority is the number of the queue. `weights` has 16 bits for each
+    queue: its weight among the queues of the same priority. A queue with weight 0 is served before
+    those with a weight. `disabled` has a bit for each queue that is not served.
     """
 
     QUEUES = 16
@@ -134,7 +142,7 @@ class ShaperState(ExternType):
 
 
 class PortMaskState(ExternType):
-    """Ports of a pipe, as bits, that may trigger an application of T2NA's packet generator by going down."""
+    """Bit mask of the ports of a pipe that trigger an application of T2NA's packet generator by going down."""
 
     cell = (("mask", 128),)
 

@@ -39,11 +39,11 @@ _ERRORS = {
     "ParserTimeout": _TIMEOUT,
     "ParserInvalidArgument": _NO_MATCH,
 }
-"""The bit of `parser_err` for each error of `core.p4`; errors that programs declare are reported like a time-out."""
+"""Bit of `parser_err` for each error of `core.p4`. Errors that programs declare have the bit of a time-out."""
 
 
 def narrow(prover: Prover, state: State) -> None:
-    """Restrict a state behind a parser to packets with the fixed bytes in front, and to existing ports.
+    """Restrict a state after a parser to existing ports, and to the fixed bytes in front of packets.
 
     This is possible for programs that extract these bytes first.
     """
@@ -55,7 +55,7 @@ def narrow(prover: Prover, state: State) -> None:
 
 
 class TnaWalk(TwoSidedWalk):
-    """Path of one packet: ingress sends it to a port and to groups independently, and deparsers send mirror copies."""
+    """Walk of one packet. Ingress may send it to a port and also to groups, and deparsers send mirror copies."""
 
     def __init__(self, machine: Machine, package: TnaSwitch) -> None:
         super().__init__(machine)
@@ -68,7 +68,7 @@ class TnaWalk(TwoSidedWalk):
         self.waiting.append(partial(self._ingress, data, self.machine.port_in, None))
 
     def loaded(self, header: str, name: str) -> None:
-        """Record nothing: tests always give the time and the queue depths, which are bytes in front of packets."""
+        """Record nothing, because tests always set the bytes in front of packets, such as times and queue depths."""
 
     def _nanoseconds(self, bits: int) -> Scalar:
         """Return the time of the test in nanoseconds, as a number of `bits` bits."""
@@ -104,7 +104,7 @@ class TnaWalk(TwoSidedWalk):
             self._send(self._cut(_FOR_DEPARSER, [*m.deparsed("ingress_deparser"), *rest]))
 
     def _send(self, data: list[Scalar]) -> None:
-        """Send a packet to all destinations that the program gives, each independently of the others."""
+        """Send a packet to each destination that the program has set, independently of the others."""
         cos, qid = self.intrinsic(_FOR_TM, "ingress_cos"), self.intrinsic(_FOR_TM, "qid")
         bypass = self.asks(_FOR_TM, "bypass_egress")
         for group in ("mcast_grp_a", "mcast_grp_b"):
@@ -161,12 +161,12 @@ class TnaWalk(TwoSidedWalk):
         self._leave(port, self._cut(_FOR_EGRESS_DEPARSER, sent))
 
     def _cut(self, intrinsic: str, data: list[Scalar]) -> list[Scalar]:
-        """Return the bytes of a packet that its deparser leaves; `mtu_trunc_len` includes the FCS."""
+        """Return a packet truncated to `mtu_trunc_len`, which includes the FCS."""
         most = self.asked(intrinsic, "mtu_trunc_len")
         return data[: max(most - _FCS_BYTES, 0)] if most else data
 
     def _front(self, port: int, size: int, rid: Scalar, first: Scalar, qid: Scalar, cos: Scalar) -> list[Scalar]:
-        """Return the bytes in front of a packet in egress; in a test the queue depth is constant and no time passes."""
+        """Return the bytes in front of a packet in egress. In a test, queue depth and time are constant."""
         m, package = self.machine, self._package
         depth = m.input("depth", 19, lambda rng: 0)
         m.out.depth = depth.number

@@ -13,7 +13,7 @@ from p4switch.compiler.walk import parts, walk
 if TYPE_CHECKING:
     from p4switch.architectures.package import Tell
 
-_KEPT = "ingress_port"  # standard metadata that survives when a clone of ingress is parsed
+_KEPT = "ingress_port"  # standard metadata that is kept when a clone of ingress is parsed
 _CLONES = ("clone", "clone3", "clone_preserving_field_list")
 
 
@@ -27,7 +27,7 @@ def warn(blocks: Sequence[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell:
 
 
 class _Clones:
-    """The second parse of clones in one program."""
+    """Checks of one program for the second parse of clones."""
 
     def __init__(self, facts: Facts, tell: Tell) -> None:
         self._facts = facts

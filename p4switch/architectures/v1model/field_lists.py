@@ -1,4 +1,4 @@
-"""Lists of metadata fields that clones, resubmitted and recirculated packets keep (`@field_list`)."""
+"""Lists of the metadata fields that cloned, resubmitted and recirculated packets keep (`@field_list`)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def _in_list(field: ast.Declaration, index: int) -> bool:
 class FieldLists:
     def __init__(self, low: Lowering) -> None:
         self.low = low
-        self.metadata: Value | None = None  # metadata of the user, with the annotations
-        self._ids: dict[int, int] = {}  # ids by index in @field_list
+        self.metadata: Value | None = None  # the user's metadata, whose fields have the annotations
+        self._ids: dict[int, int] = {}  # id of each list by its index in @field_list
 
     def index(self, call: ast.Call, index: Value) -> int:
-        """Return the argument of a call that names a field list."""
+        """Return the index of a field list, which is an argument of a call."""
         if not isinstance(index, ir.Const):
             raise self.low.error(call, "the index of the field list has to be a compile-time constant")
         return index.value
@@ -47,7 +47,10 @@ class FieldLists:
         return self._ids[index]
 
     def _listed(self, value: Value, index: int) -> list[ir.Expr]:
-        """Return the scalars in `value`, in order, whose field or an enclosing one has `@field_list(index)`."""
+        """Return the scalars in `value` that belong to list `index`, in order.
+
+        Either the field itself or a field that contains it has the annotation `@field_list(index)`.
+        """
         if isinstance(value, StructValue) and isinstance(value.type, types.Struct):
             fields = [(f.decl, value.fields[f.name]) for f in value.type.fields]
         elif isinstance(value, ir.HeaderRef):

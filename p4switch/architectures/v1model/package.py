@@ -46,7 +46,7 @@ class V1Switch(Package):
     def __init__(self, low: Lowering) -> None:
         super().__init__(low)
         self.field_lists = FieldLists(low)
-        self._own = Footprint()  # the headers of the package, which a deparser only reads
+        self._own = Footprint()  # the package's headers; a deparser reads them without changing them
         self._deparser = ir.Deparser("deparser")
 
     # Tests and proofs
@@ -107,7 +107,7 @@ class V1Switch(Package):
             raise self.low.error(block.decl, f"computations are not supported in '{block.decl.name}'")
 
     def emit_header(self, header: ir.HeaderRef) -> None:
-        # The target emits headers when all statements have run, so a header that may still change is copied.
+        # The target emits headers after all statements have run, so headers that may change later are copied.
         own = self.low.copies.footprint(header).overlaps(self._own)
         emitted = header if own else self.low.copies.snapshot(header)
         assert isinstance(emitted, ir.HeaderRef)

@@ -29,4 +29,4 @@ SUPERSEDED = {
     "standard_metadata_t.resubmit_flag": f"resubmit_preserving_field_list(INDEX), and {_FIELDS}",
     "standard_metadata_t.lf_field_list": "digest<T>(RECEIVER, DATA)",
 }
-"""Functions, actions, and members of types as `TYPE.MEMBER`."""
+"""Replacement for each obsolete function, action, or member of a type (`TYPE.MEMBER`)."""

@@ -29,7 +29,7 @@ _DEPTHS = ("enq_qdepth", "deq_qdepth")
 
 @dataclass(slots=True)
 class State:
-    """State of a packet between two pipelines. `rest` is the part of it that the parser did not extract."""
+    """State of a packet between two pipelines. `rest` is the part of the packet that the parser did not extract."""
 
     store: dict[tuple[str, str], Scalar]
     valid: set[str]
@@ -41,7 +41,7 @@ class State:
 
 @dataclass(slots=True)
 class Marks:
-    """Requests that are carried out at the end of a pipeline."""
+    """Requests of externs that are executed at the end of a pipeline."""
 
     clone: tuple[int, int] | None = None  # session, field list
     again: int | None = None  # field list of resubmit or recirculate
@@ -62,7 +62,7 @@ class V1Walk(Walk):
         return Marks()
 
     def loaded(self, header: str, name: str) -> None:
-        """Record that a metadata field is read whose value the test has to set."""
+        """Record that the program reads a metadata field, so that the test has to set its value."""
         out, numbers = self.machine.out, self.machine.inputs.numbers
         if header != STANDARD:
             return
@@ -97,7 +97,7 @@ class V1Walk(Walk):
         m.valid, m.next, m.length, m.marks = set(), {}, length, Marks()
         m.store.clear()
         self._fresh({**standard, "packet_length": length}, kept)
-        if first:  # a packet that comes again has no arrival time, as in simple_switch
+        if first:  # as in simple_switch, a resubmitted or recirculated packet has no arrival time
             m.store[STANDARD, "ingress_global_timestamp"] = m.input("clock", 48)
         rest = self._parsed(data)
         if first:
@@ -113,7 +113,7 @@ class V1Walk(Walk):
             self.waiting.append(partial(self._ingress, data, length, again, self._listed(marks.again)))
             return
         group = m.pin(m.store.get((STANDARD, "mcast_grp"), ZERO))
-        if group:  # replicas are not truncated by requests of ingress, as in simple_switch
+        if group:  # as in simple_switch, a truncation in ingress does not apply to replicas
             self._replicate(group, self._state(rest))
             return
         spec = m.store.get((STANDARD, "egress_spec"), ZERO)

@@ -56,7 +56,7 @@ def _lookahead(call: ast.Call, packet: ExternObject, to: Lowering) -> Value:
 
 
 def look_ahead(call: ast.Call, to: Lowering) -> Value:
-    """Return a new value of the type of the call that holds the next bits of the packet, without consuming them."""
+    """Return the next bits of the packet as a value of the call's type, without consuming them."""
     if not to.site.parses:
         raise to.error(call, "'lookahead' can only be called in a parser")
     t = types.strip_newtype(to.type_of(call))
@@ -74,7 +74,7 @@ def look_ahead(call: ast.Call, to: Lowering) -> Value:
             raise to.error(call, f"a lookahead of type {t} is not supported")
         reads.append(ir.Assign(target, ir.Lookahead(offset, width, target.type), call.pos))
         offset += width
-    # Assignments go from the last field to the first, so that none is made if the packet is too short.
+    # The last field is assigned first, so that no field is assigned if the packet is too short.
     for read in reversed(reads):
         to.emit(read)
     return place

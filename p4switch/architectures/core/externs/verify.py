@@ -1,4 +1,4 @@
-"""`verify`: the parser ends with an error unless a condition holds."""
+"""`verify`: a condition without which the parser ends with an error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`InternetChecksum` and `Checksum`: sums of a packet's fields, kept from call to call.
 
-The sum is a variable of the block that contains the object, and the methods become additions of P4-16. So the sum
-starts at zero whenever the block is applied, as PSA requires, and every target supports it.
+The sum is a variable of the block that contains the object, and the methods become additions of P4-16. The sum
+therefore starts at zero whenever the block is applied, as PSA requires. Every target supports such additions.
 """
 
 from __future__ import annotations

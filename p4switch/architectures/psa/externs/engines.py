@@ -1,4 +1,4 @@
-"""`PacketReplicationEngine` and `BufferingQueueingEngine`, which lie between ingress and egress and have no methods."""
+"""`PacketReplicationEngine` and `BufferingQueueingEngine`, which have no methods."""
 
 from __future__ import annotations
 

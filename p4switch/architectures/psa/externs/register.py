@@ -1,4 +1,4 @@
-"""`Register`: that of v1model, whose `read` has a result, with an initial value."""
+"""`Register`: like v1model's register, but `read` returns a value, and cells may have an initial value."""
 
 from __future__ import annotations
 

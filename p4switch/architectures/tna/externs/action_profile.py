@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PROFILE, _SELECTOR, _GET_MEMBER = 0x81, 0x82, 0x9A
 _MEMBER = data_field(Id.ACTION_MEMBER_ID, "$ACTION_MEMBER_ID", value_type("uint32"))
 _GROUP = data_field(Id.SELECTOR_GROUP_ID, "$SELECTOR_GROUP_ID", value_type("uint32"))
-_MAX_GROUP_SIZE, _GROUPS = 120, 4  # sizes for a selector without an action profile of its own, which declares none
+_MAX_GROUP_SIZE, _GROUPS = 120, 4  # sizes of a selector that declares none because it is its own action profile
 _NO_OFFSET = 0xDEADBEEF
 
 
@@ -34,7 +34,7 @@ def _publish_profile(extern: ExternObject, schema: Schema) -> None:
 
 @EXTERNS.register("ActionProfile")
 class ActionProfile(ExternType):
-    """Action profile of a table: `ir.Table.profile`, used directly or through the selectors that choose from it."""
+    """Action profile of a table (`ir.Table.profile`), used directly or through selectors."""
 
     p4info = "ACTION_PROFILE"
     bfrt = _PROFILE
@@ -57,7 +57,7 @@ class ActionSelector(ExternType):
 
     P4Runtime sees the selector and its action profile as one object.
 
-    The mode and the register that watches the ports of members are visible in BfRuntime only.
+    Only BfRuntime sees the mode, and the register with the states of the members' ports.
     """
 
     p4info = "ACTION_PROFILE"

@@ -1,7 +1,7 @@
-"""`Checksum`: the Internet checksum, which parsers verify or start and deparsers complete.
+"""`Checksum`: the Internet checksum, which parsers verify or begin and deparsers complete.
 
-In a parser the sum is a variable of the parser, as in PSA. A parser hands on the sum itself, so that the checksum of a
-packet can be updated from the fields that changed. A deparser computes the checksum over the fields of valid headers.
+In a parser the sum is a variable of the parser, as in PSA. A parser may pass the sum on, so that the deparser can
+update a checksum from the changed fields alone. A deparser computes the checksum over the fields of valid headers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _WORD = ir.Bits(16)
 _POSITION = ir.Bits(32)
 _ONES = 0xFFFF
-_AT = cexpr.node("at")  # in C the number of bytes that the parser has consumed
+_AT = cexpr.node("at")  # the C variable with the number of bytes that the parser has consumed
 
 
 @dataclass(slots=True, eq=False)
@@ -49,9 +49,9 @@ class Position(ir.ExternOperation):
 
 @dataclass(slots=True, eq=False)
 class SubtractTaken(ir.ExternOperation):
-    """Subtraction of the bytes that the parser consumed since `position` from the sum `target`.
+    """Subtraction from the sum `target` of the bytes that the parser consumed since `position`.
 
-    Nothing is subtracted where `position` is 0.
+    Nothing is subtracted if `position` is 0.
     """
 
     target: ir.Place = field(metadata=ir.CHANGED)
@@ -100,7 +100,7 @@ class Checksum(ExternType):
         }
 
     def _verify(self, call: ast.Call, extern: ExternObject, to: Lowering) -> Value | None:
-        """Return whether the checksum is wrong, as the chip does: the sum of correct data is 0 or all ones."""
+        """Return whether the checksum is wrong. As on the chip, the sum of correct data is 0 or all ones."""
         total = to.copies.saved(sum_of(extern, to))
         wrong = [fold.make("!=", ir.BOOL, total, fold.const(right, _WORD)) for right in (0, _ONES)]
         return to.copies.snapshot(fold.make("&&", ir.BOOL, *wrong))
@@ -109,7 +109,7 @@ class Checksum(ExternType):
         return to.copies.snapshot(sum_of(extern, to))
 
     def _deposit(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
-        """Subtract what the parser extracts from here on; this happens at its end (`TnaSwitch.lower`)."""
+        """Subtract the bytes that the parser extracts after this call, at the end of the parser (`TnaSwitch.lower`)."""
         (place,) = to.externs.call_arguments(call)
         if not isinstance(place, ir.FieldRef):
             raise to.error(call, "the residual has to be deposited in a field")

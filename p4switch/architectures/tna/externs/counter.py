@@ -42,7 +42,7 @@ def _publish_counts(extern: ExternObject, table: Table) -> None:
 
 @dataclass(slots=True, eq=False)
 class Count(ir.ExternOperation):
-    """Count of a packet in a cell, with its bytes minus an adjustment."""
+    """Operation that counts a packet, and its bytes minus an adjustment, in a cell."""
 
     counter: str = field(metadata=ir.named("counter_array"))
     index: ir.Expr = field(metadata=ir.READ)
@@ -95,7 +95,7 @@ class Counter(ExternType):
 
 @EXTERNS.register("DirectCounter")
 class DirectCounter(counter.DirectCounter):
-    """Counter of each entry that is hit, as in v1model."""
+    """Direct counter, which counts the packets that hit each entry, as in v1model."""
 
     bfrt = 0x84
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @EXTERNS.register("Digest")
 class Digest(digest.Digest):
-    """Digest as in PSA, sent if the program has written `digest_type`."""
+    """Digest as in PSA. It is sent if the program has written `digest_type`."""
 
     bfrt = 0x8E
 

@@ -1,7 +1,7 @@
 """`DirectRegister` and `DirectRegisterAction`: a register with a cell for each entry of its table.
 
-A cell is initialised when its entry is added. The default action, which runs where no entry is hit, has a cell of its
-own behind those of the entries.
+A cell is initialised when its entry is added. The default action, which runs if no entry is hit, has a cell of its own
+after those of the entries.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class DirectRegister(ExternType):
             to.out.registers.append(ir.Register(extern.path, cells, cell_width(extern, to), extern.node.pos, initial))
 
     def extend(self, extern: ExternObject, table: Table, schema: Schema) -> None:
-        """Add the cell's numbers, whose ids follow those of the parameters of actions."""
+        """Add the cell's numbers to the table's data. Their ids follow those of the actions' parameters."""
         parameters = [each["id"] for action in table.actions or [] for each in action["data"]]
         publish_cell(extern, table, schema, max(parameters, default=0) + 1)
         table.operations.append("SyncRegisters")

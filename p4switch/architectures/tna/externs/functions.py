@@ -26,7 +26,7 @@ def _numbers(call: ast.Call, to: Lowering) -> list[ir.Expr]:
 
 
 def _first_if(op: str, call: ast.Call, to: Lowering) -> Value:
-    """Return the first number if `op` holds for both, else the second."""
+    """Return the first argument if the comparison `op` of the two is true, else the second."""
     t = types.strip_newtype(to.type_of(call))
     first, second = (to.copies.saved(fold.make("cast", t, each)) for each in _numbers(call, to))
     return to.copies.snapshot(fold.make("?:", t, fold.make(op, ir.BOOL, first, second), first, second))
@@ -83,9 +83,9 @@ class SizeInBytes(ExternFunction):
 
 @EXTERNS.register("port_metadata_unpack")
 class PortMetadataUnpack(ExternFunction):
-    """Reading of the port metadata, which comes next in the packet.
+    """Reading of the port metadata, which is next in the packet.
 
-    Its first bits are the value; the parser skips all of it.
+    The result is its first bits. The parser skips all of the port metadata.
     """
 
     def lower(self, call: ast.Call, to: Lowering) -> Value | None:

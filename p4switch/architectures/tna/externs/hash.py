@@ -1,6 +1,7 @@
-"""`Hash` and `CRCPolynomial`: a hash of fields by a CRC of any polynomial, exclusive or, or the identity.
+"""`Hash` and `CRCPolynomial`: hashes of fields by a CRC of any polynomial, by exclusive or, or by the identity.
 
-The fields are concatenated to one number, the first field highest; it is padded with zeros in front to whole bytes.
+The fields are concatenated to one number, with the first field in the highest bits. Zeros in front of it fill up the
+first byte.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _STANDARD = {
     "CRC16": crc_name(16, 0x8005, 0, 0, reflected=True),
     "CRC32": crc_name(32, 0x04C11DB7, 0xFFFFFFFF, 0xFFFFFFFF, reflected=True),
     "CRC64": crc_name(64, 0x42F0E1EBA9EA3693, 0, 0, reflected=False),
-    # A chip draws a random matrix of bits when a program is loaded; this matrix is always the same.
+    # A chip draws a random matrix of bits when a program is loaded. Here the matrix is constant.
     "RANDOM": crc_name(64, 0xAD93D23594C935A9, 0xFFFFFFFFFFFFFFFF, 0, reflected=True),
     "XOR8": "xor8",
     "XOR16": "xor16",
@@ -45,7 +46,7 @@ _STANDARD = {
 _WIDTHS = {"CRC8": 8, "CRC16": 16, "CRC32": 32, "XOR8": 8, "XOR16": 16, "XOR32": 32}
 _LARGEST_BITS = 64
 MOST_SLICES = 64
-"""Largest number of parts of a configured hash's input."""
+"""Largest number of slices in the input of a configured hash."""
 _CONFIGURE, _COMPUTE, _ALGORITHM = 0x95, 0x96, 0x97
 PREDEFINED = (
     "IDENTITY", "RANDOM", "XOR", "CRC_8", "CRC_8_DARC", "CRC_8_I_CODE", "CRC_8_ITU", "CRC_8_MAXIM", "CRC_8_ROHC",
@@ -105,7 +106,7 @@ class HashGet(ir.ExternOperation):
 
 @dataclass(slots=True, eq=False)
 class ConfigurableHashGet(ir.ExternOperation):
-    """A HashGet of `bits` bits of the hash `hash`, unless the control plane has configured it otherwise."""
+    """HashGet of `bits` bits of the hash object `hash`, which the control plane may have configured."""
 
     hash: str = field(metadata=ir.named("extern"))
     target: ir.Place = field(metadata=ir.WRITTEN)
@@ -127,7 +128,7 @@ class ConfigurableHashGet(ir.ExternOperation):
         to.store(to.x.place(self.target), hash_value)
 
     def run(self, machine: Machine) -> None:
-        """Compute the program's own hash, as nobody configures hashes in a test."""
+        """Compute the program's own hash, because a generated test configures no hash."""
         _run(self, machine)
 
     def fit(self, pipeline: Pipeline) -> None:
@@ -153,13 +154,13 @@ def _fit(operation: HashGet | ConfigurableHashGet, pipeline: Pipeline) -> None:
 
 @EXTERNS.register("Hash")
 class Hash(ExternType):
-    """A hash, which the control plane may configure.
+    """Hash, which the control plane may configure.
 
-    If a client has set a hash (`configured`), its cell has the algorithm and the parts of the input. The algorithm is
-    a CRC, whose polynomial is stored reversed if the CRC is reflected, or the low bits of the input (`identity`). Each
-    part is one word of `slices` with four numbers of 16 bits, from the lowest bits on: the first bit in the
-    concatenated fields, the first bit in the new input, the length, and the order that the client gave. `algorithm`
-    is the number of the name by which the client chose the hash.
+    If a client has configured a hash (`configured`), its cell has the algorithm and the slices of the input. The
+    algorithm is a CRC, or the low bits of the input (`identity`). The polynomial of a reflected CRC is stored reversed.
+    A slice is one word of `slices` with four numbers of 16 bits, from the lowest bits on: its first bit in the
+    concatenated fields, its first bit in the new input, its length, and the order that the client gave. `algorithm`
+    numbers the names by which clients choose algorithms.
     """
 
     operations = (HashGet, ConfigurableHashGet)
@@ -243,7 +244,7 @@ class Hash(ExternType):
 
 
 def _input_text(value: ir.Expr) -> str:
-    """Return the width of an input, and its value if it is constant, as WIDTH or WIDTH=VALUE."""
+    """Return the width of an input as WIDTH, or the width and the value of a constant as WIDTH=VALUE."""
     width = types.width_of(value.type) or 0
     return f"{width}={value.value & (1 << width) - 1}" if isinstance(value, ir.Const) else str(width)
 
@@ -257,12 +258,13 @@ def _used_bits(call: ast.Call, bits: int, to: Lowering) -> int:
 
 
 def _symmetric(extern: ExternObject, fields: list[ir.Expr], call: ast.Call, to: Lowering) -> list[ir.Expr]:
-    """Return the fields with those of each `@symmetric` pair made one.
+    """Return the fields with each `@symmetric` pair combined.
 
-    As on a chip, both are at the position of the later one, so that their exclusive or is hashed, and zeros stand for
-    the earlier one.
+    As on a chip, the exclusive or of the pair takes the place of the later field, and zeros take
+    the place of the earlier one.
 
-    Raises CompileError for a pair that is not of two whole fields of the same width, and without a CRC.
+    Raises CompileError for a pair that is not two whole fields of the same width, and for an
+    algorithm that is not a CRC.
     """
     parts, used = list(fields), set[int]()
     places = {name: place for place, (name, _, _) in enumerate(_fields(call, extern, to.facts))}
@@ -293,7 +295,7 @@ def _symmetric(extern: ExternObject, fields: list[ir.Expr], call: ast.Call, to: 
 def _fields(call: ast.Call, extern: ExternObject, facts: Facts) -> list[tuple[str, int, bool]]:
     """Return the hashed fields in order: names, widths in bits, and whether each is constant.
 
-    Parameters of the controls around the hash have the names of their arguments.
+    A field of a control's parameter has the name of the argument.
     """
     given = facts.bindings[call].bound[0]
     items: list[ast.Expr] = []
@@ -335,7 +337,7 @@ def _parts(node: ast.Expr) -> list[ast.Expr]:
 
 
 def _part(number: int, name: str, width: int, annotations: list[dict[str, object]]) -> dict[str, object]:
-    """Return the data of `configure` for a field: which of its bits are hashed, and at which position."""
+    """Return the description in table `configure` of one field, whose slices can be hashed."""
     container: list[dict[str, object]] = []
     for each, own, t, mandatory in (
         (Id.HASH_CONFIGURE_START_BIT, "start_bit", value_type("uint64", 0), False),
@@ -375,7 +377,7 @@ def _publish_algorithm(table: Table) -> None:
 
 
 def joined(fields: list[ir.Expr]) -> ir.Expr:
-    """Return the fields, which have fixed widths, concatenated to one number, the first field highest."""
+    """Return fields of fixed widths concatenated to one number, with the first field in the highest bits."""
     whole: ir.Expr | None = None
     filled = 0
     for each in fields:

@@ -1,7 +1,7 @@
 """`@dynamic_table_key_masks`: masks of a table's exact keys, which the control plane may change.
 
-A cell has the bits of one part of a key, of up to 64 bits, that are ignored; keys and their parts count from the first
-key and from its highest part on.
+A key consists of parts of up to 64 bits. Each part has a cell with the mask of its ignored bits. The cells are in the
+order of the keys, and a key's highest part comes first.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class ReadKeyMask(ir.ExternOperation):
         to.store(to.x.place(self.target), cexpr.unary("~", ignored))
 
     def run(self, machine: Machine) -> None:
-        """Return a mask of ones, as nobody changes masks in a test."""
+        """Return a mask of ones, because a generated test sets no masks."""
         width = types.width_of(self.target.type) or 1
         machine.assign(self.target, machine.number((1 << width) - 1, self.target.type))
 
     def fit(self, pipeline: Pipeline) -> None:
-        """Take no resources: the key's own hashing has the mask."""
+        """Add nothing, because the mask is part of the key's hashing on a chip."""
 
 
 @EXTERNS.register("KeyMasks")

@@ -35,7 +35,7 @@ _INDEX, _TYPE, _GAIN, _DECAY, _SCALE = 65560, 65567, 65568, 65569, 65570  # ids 
 
 @dataclass(slots=True, eq=False)
 class ExecuteLpf(ir.ExternOperation):
-    """`target` is set to the filter's output after the input `value`. An index beyond the last cell has no effect."""
+    """`target` is set to the filter's output for the input `value`. An index beyond the last cell has no effect."""
 
     filter: str = field(metadata=ir.named("extern"))
     index: ir.Expr = field(metadata=ir.READ)
@@ -75,8 +75,9 @@ class ExecuteLpf(ir.ExternOperation):
 class Lpf(ExternType):
     """Low-pass filter. A cell that is all zeros returns its input.
 
-    `rate` is 1 if the filter computes a rate: the average sum of the inputs during one `decay_ps`. Otherwise it
-    computes the average of the inputs. Results are shifted right by `scale`. `value` is in units of 2^-32.
+    If `rate` is 1, the filter computes a rate: the sum of the inputs per `decay_ps`, averaged.
+    Otherwise it computes the average of the inputs. Results are shifted right by `scale`. `value` is
+    in units of 2^-32.
     """
 
     operations = (ExecuteLpf,)

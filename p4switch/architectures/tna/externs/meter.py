@@ -94,7 +94,7 @@ class Meter(ExternType):
 
 @EXTERNS.register("DirectMeter")
 class DirectMeter(meter.DirectMeter):
-    """A direct meter, executed where v1model reads its direct meter."""
+    """Direct meter. The program calls `execute`, which is translated like v1model's `read` of a direct meter."""
 
     bfrt = 0x86
 

@@ -1,6 +1,6 @@
 """`ParserCounter`: a signed 8-bit counter that a parser can branch on.
 
-It is a variable of the parser, and its methods become operations of P4-16, as with the sum of a checksum unit.
+Like the sum of a checksum, it is a variable of the parser, and its methods become operations of P4-16.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _WIDTH = 8
 _BYTE = ir.Bits(_WIDTH)
 _SIGN = _WIDTH - 1
-_EXPONENT_BITS = 3  # largest value of TNA's mask argument, which stands for that many low bits plus one
+_EXPONENT_BITS = 3  # width of the mask argument in TNA, where mask n stands for the n + 1 lowest bits
 
 
 @EXTERNS.register("ParserCounter")
@@ -39,7 +39,10 @@ class ParserCounter(ExternType):
         }
 
     def _set(self, call: ast.Call, extern: ExternObject, to: Lowering) -> None:
-        """Load a number, truncated to the counter's width, or a field that is rotated right, masked and added to."""
+        """Set the counter to a number, or to a field that is rotated right, masked and increased by a constant.
+
+        The result is truncated to the counter's width.
+        """
         field, *more = _numbers(call, to)
         low = fold.make("cast", _BYTE, field)
         if more:
@@ -78,7 +81,7 @@ def _counter(extern: ExternObject, to: Lowering) -> ir.FieldRef:
 
 
 def _numbers(call: ast.Call, to: Lowering) -> list[ir.Expr]:
-    """Return the arguments of a call. Raises CompileError for one that is not an unsigned number."""
+    """Return the arguments of a call. Raises CompileError for an argument that is not an unsigned number."""
     values = to.externs.call_arguments(call)
     numbers = [v for v in values if isinstance(v, EXPRS) and isinstance(types.strip_newtype(v.type), types.Bits)]
     if len(numbers) < len(values):

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from p4switch.bfrt.schema import Schema
     from p4switch.tool_types import Builder, Lowering
 
-_WIDTHS = (1, 8, 16, 32, 64)  # largest width of a cell: a pair has two numbers of up to 32 bits
+_WIDTHS = (1, 8, 16, 32, 64)  # widths of a cell in bits; the largest is a pair of numbers of 32 bits
 _WHOLE = ir.Const(0, ir.Bits(32))
 
 
 def cell_fields(t: types.Type) -> list[tuple[str, types.Type]]:
-    """Return the numbers in a cell of type `t`: their names (empty for a cell of one number) and types."""
+    """Return name and type of each number in a cell of type `t`; the only number of a cell has an empty name."""
     t = types.strip_newtype(t)
     if isinstance(t, types.Struct):
         return [(f.name, types.strip_newtype(f.type)) for f in t.fields]
@@ -65,7 +65,7 @@ def _unpacked(raw: ir.Expr, t: types.Type) -> list[ir.Expr]:
 
 
 def read_cell(extern: ExternObject, index: ir.Expr, call: ast.Call, to: Lowering) -> Value:
-    """Read a cell into a new place and return the place."""
+    """Read a cell into new storage and return it."""
     t = extern.type_args[0]
     raw = to.temp(ir.Bits(cell_width(extern, to)), "cell")
     assert isinstance(raw, ir.FieldRef)
@@ -122,7 +122,7 @@ class Register(ExternType):
 
 
 def publish_cell(extern: ExternObject, table: Table, schema: Schema, first: int = 1) -> None:
-    """Add the numbers of a register's cell to the data of a table, with ids from `first` on."""
+    """Add the numbers of a register's cell to the data of a table; their ids begin with `first`."""
     kind = [annotation("$bfrt_field_class", value="register_data")]
     for field in schema.fields(extern.type_args[0], f"{extern.path}.", first, annotations=kind):
         table.singleton(field, mandatory=True)
@@ -204,9 +204,9 @@ class RegisterAction(ExternType):
 def run_on_cell(
     action: ExternObject, register: ExternObject, index: ir.Expr, more: list[Value], call: ast.Call, to: Lowering
 ) -> Value | None:
-    """Read a cell, run the action's `apply` on it and write it back; return the action's result.
+    """Read a cell, run the action's `apply` on it and write it back; return the action's first result.
 
-    Results that it does not assign are 0. `more` are the places of its second and further results.
+    Results that `apply` does not assign are 0. Its other results are stored in `more`.
     """
     assert isinstance(action.node, ast.Instantiation)
     apply = next(method for method in action.node.methods if method.name == "apply")

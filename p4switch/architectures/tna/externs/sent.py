@@ -17,7 +17,7 @@ _BYTES, _FLAG = ir.Bits(8), ir.Bits(1)
 
 
 def put(instance: str, field: str, value: ir.Expr, t: types.Type, call: ast.Call, to: Lowering) -> None:
-    """Assign `value` to a field of an instance of the packet path's metadata; both are created if necessary."""
+    """Assign `value` to a field of the packet path's metadata; instance and field are created if necessary."""
     metadata = next((m for m in to.out.metadata if m.name == instance), None)
     if metadata is None:
         metadata = ir.Metadata(instance)
@@ -28,7 +28,7 @@ def put(instance: str, field: str, value: ir.Expr, t: types.Type, call: ast.Call
 
 
 def put_data(instance: str, data: list[Value], most_bits: int, call: ast.Call, to: Lowering) -> None:
-    """Put the bits of `data`, padded to whole bytes, and their number of bytes into fields of an instance."""
+    """Put `data`, padded to whole bytes, and its length in bytes into fields of an instance."""
     fields = [field for value in data for field in to.externs.fields_of(value, call)]
     widths = [types.width_of(field.type) for field in fields]
     bits = sum(width or 0 for width in widths)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from p4switch.tool_types import ExternObject, Lowering, Machine, Pipeline, Statements, Value, ast
 
 _BYTE = ir.Bits(8)
-_INDEX = 65561  # the id in bf-rt.json, like those below
+_INDEX = 65561  # an id of a field in bf-rt.json, like those below
 _FIELDS = (
     (65571, "TIME_CONSTANT_NS", "float"),
     (65572, "MIN_THRESH_CELLS", "uint32"),
@@ -39,9 +39,10 @@ _FIELDS = (
 
 @dataclass(slots=True, eq=False)
 class ExecuteWred(ir.ExternOperation):
-    """Drop decision: `target` is set to the first of `results` if the packet is to be dropped, else to the second.
+    """Drop decision for a packet.
 
-    An index beyond the last cell has no effect.
+    `target` is set to the first of `results` if the packet is to be dropped, else to the second. An
+    index beyond the last cell has no effect.
     """
 
     wred: str = field(metadata=ir.named("extern"))
@@ -69,7 +70,7 @@ class ExecuteWred(ir.ExternOperation):
         return f"average {values(Wred, data)['value'] / 2**32:.3f}"
 
     def run(self, machine: Machine) -> None:
-        """Decide to keep the packet, because cells are not enabled in a test."""
+        """Decide to keep the packet, because a generated test enables no cell."""
         machine.inside(self.index, cells_of(machine, self.wred), f"an index outside of '{self.wred}'")
         machine.assign(self.target, machine.number(self.results[1]))
 
@@ -129,7 +130,7 @@ def _publish_fields(table: Table) -> None:
 
 @EXTERNS.register("DirectWred")
 class DirectWred(ExternType):
-    """`Wred` with a cell for each entry of the table that has it."""
+    """Direct `Wred`, with a cell for each entry of its table."""
 
     stateful = direct = True
 

@@ -1,4 +1,4 @@
-"""`assert` and `assume`: a condition that must hold for every packet, and one that is taken to hold."""
+"""`assert` and `assume`: a condition that must hold for every packet, and one that is assumed to hold."""
 
 from __future__ import annotations
 

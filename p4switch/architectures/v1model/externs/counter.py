@@ -34,7 +34,7 @@ class Count(ir.ExternOperation):
 
 
 def less(adjust: C) -> C:
-    """Return the packet's bytes minus a number of 32 bits, in C."""
+    """Return a C expression for the packet's length in bytes minus `adjust`, a number of 32 bits."""
     return cexpr.packet("ingress_len") - cexpr.cast("uint32_t", adjust)
 
 

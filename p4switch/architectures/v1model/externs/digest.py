@@ -53,7 +53,7 @@ class DigestFunction(ExternFunction):
 def learn_list(name: str, t: types.Type, data: Value, call: ast.Call, to: Lowering) -> int:
     """Add a learn list of `data`, a value of type `t`, and return the id of the list.
 
-    The list has copies of the values at `call`, because the target reads the fields of the list later.
+    The list refers to copies that are made at `call`, because the target reads the fields later.
     """
     copies: list[ir.Expr] = []
     values = to.externs.fields_of(data, call)
@@ -67,6 +67,6 @@ def learn_list(name: str, t: types.Type, data: Value, call: ast.Call, to: Loweri
 
 
 def _member_names(t: types.Type, count: int) -> list[str]:
-    """Return names for `count` scalars of type `t`: those of its members if they are distinct, else numbers."""
+    """Return names for the `count` scalars of type `t`: the members' names if they are distinct, else numbers."""
     names = [name for name, _ in flat_fields(t)] if isinstance(t, types.Struct | types.Header) else []
     return names if len(names) == count else [str(i) for i in range(count)]

@@ -1,4 +1,4 @@
-"""`mark_to_drop`: the packet is dropped, unless a later operation sends it somewhere."""
+"""`mark_to_drop`: the packet is dropped, unless a later operation sends it to a port."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class MarkToDrop(ir.ExternOperation):
     """Drop of a packet by writing `metadata`.
 
-    This is the intrinsic metadata, or p4c's copy of it for a parameter, which p4c copies back.
+    `metadata` is the intrinsic metadata, or the copy of it that p4c makes for a parameter and later
+    copies back.
     """
 
     metadata: str = STANDARD
@@ -63,7 +64,7 @@ class MarkToDrop(ir.ExternOperation):
 
 @dataclass(slots=True, eq=False)
 class Drop(MarkToDrop):
-    """Drop, as older compilers write it."""
+    """Drop in the form that older compilers write."""
 
     primitive = "drop"
 
