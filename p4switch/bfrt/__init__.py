@@ -1,1 +1,1 @@
-"""BfRuntime, the control plane of TNA and T2NA programs, and `bf-rt.json`, which describes their tables."""
+"""BfRuntime, the control-plane API of TNA and T2NA programs, and `bf-rt.json`, which describes their tables."""

@@ -30,13 +30,17 @@ IDLE, ACTIVE = 0, 1
 
 @dataclass
 class _Age:
-    """Age of an entry. `seen_ns` is the last hit that was noticed, `left_ns` the time until the entry is idle."""
+    """Age of an entry.
+
+    `seen_ns` is the time of the last hit that was noticed, and `left_ns` the time until the entry
+    is idle.
+    """
 
     inserted_ns: int
     seen_ns: int
     left_ns: int
     idle: bool = False
-    was_hit: bool = False  # whether a packet had hit it at a client's last request
+    was_hit: bool = False  # True if packets had hit it at a client's last update of hit states
 
 
 class AgingTable(Owner, Protocol):
@@ -47,7 +51,7 @@ class AgingTable(Owner, Protocol):
         """The table's number in P4Runtime."""
 
     def key_alone(self, entry: Message) -> Message:
-        """Return a TableEntry of BfRuntime with the key of one of P4Runtime."""
+        """Return a BfRuntime TableEntry that has only the key of a P4Runtime entry."""
 
 
 class IdleTimeout(Attribute):
@@ -108,7 +112,11 @@ class IdleTimeout(Attribute):
         return self._age(key, entry).left_ns // NS_A_MS
 
     def hit_state(self, key: Key, entry: Entry, hit_ns: int, *, from_hw: bool) -> int:
-        """Return whether packets hit an entry, as of the last operation that updated all hit states or since then."""
+        """Return the hit state of an entry, IDLE or ACTIVE.
+
+        If the table notifies clients, the state is that of the last sweep. Otherwise it says whether
+        packets had hit the entry at the last update of hit states; `from_hw` updates it first.
+        """
         age = self._age(key, entry)
         if self._sweeps:
             return IDLE if age.idle else ACTIVE
@@ -144,7 +152,10 @@ class IdleTimeout(Attribute):
     # Notifications
 
     def notices(self, state: State) -> Iterator[Notice | None]:
-        """Yield the entries that became idle or were hit again, if it is time for a sweep of the table."""
+        """Sweep the table if it is time to, and yield notifications of entries that became idle or active.
+
+        None stands for an entry without a change.
+        """
         now_ns = state.tables.now_ns()
         if not self._sweeps or now_ns < self._next_ns:
             return
@@ -167,7 +178,10 @@ class IdleTimeout(Attribute):
         self._ages = swept
 
     def _sweep(self, age: _Age, entry: Entry, hit_ns: int, now_ns: int) -> None:
-        """Subtract an interval from an entry's remaining time, unless a packet hit it or it is younger."""
+        """Subtract an interval from an entry's remaining time, or reset that time after a hit.
+
+        An entry that is younger than the interval is left alone.
+        """
         if hit_ns > age.seen_ns:
             age.seen_ns, age.left_ns, age.idle = hit_ns, entry.idle_timeout_ns, False
         elif age.left_ns and now_ns - entry.inserted_ns >= self._interval_ns:

@@ -1,4 +1,4 @@
-"""Attributes of BfRuntime's tables: settings of a whole table, and the notifications that follow from them.
+"""Attributes of BfRuntime's tables: settings of a whole table, some of which cause notifications.
 
 `Table.offers` of each kind of table lists the attributes that it may have.
 """
@@ -23,7 +23,7 @@ _Mode = bfruntime_pb2.Mode
 
 @dataclass(frozen=True)
 class Client:
-    """Writing client; `wants` are the notifications that it has subscribed to."""
+    """Client that sent a write. `wants` are the notifications that it has subscribed to."""
 
     id: int
     wants: Message
@@ -31,7 +31,7 @@ class Client:
 
 @dataclass(frozen=True)
 class Notice:
-    """StreamMessageResponse for a client, sent if the client wants the notification `flag`."""
+    """StreamMessageResponse for a client. It is sent if the client has subscribed to the notification `flag`."""
 
     client_id: int
     flag: str
@@ -39,7 +39,7 @@ class Notice:
 
 
 class Owner(Protocol):
-    """The table of an attribute."""
+    """Table that has an attribute."""
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class Owner(Protocol):
 
 
 class Attribute(ABC):
-    """An attribute of a table."""
+    """Attribute of a table."""
 
     kind: ClassVar[str]
     """Name of the attribute's message in a TableAttribute."""
@@ -68,19 +68,20 @@ class Attribute(ABC):
         """Put the attribute into a message of its kind."""
 
     def notices(self, state: State) -> Iterator[Notice | None]:
-        """Yield the notifications that are due, and None for each check that found nothing."""
+        """Yield the notifications that are due, and None for each step that yields none."""
         yield from ()
 
 
 class EntryScope(Attribute):
-    """Scope of entries: which pipes have entries of their own, and which share them.
+    """Scope of a table's entries: the pipes that share entries, and those that have their own.
 
-    The scope of parsers is stored and returned; all parsers of a pipe have the same entries.
+    The scope of parsers is stored and returned, but has no effect: all parsers of a pipe have the
+    same entries.
     """
 
     kind = "entry_scope"
     has_single_gress: ClassVar[bool] = False
-    """Whether the scope of ingress and egress may be SINGLE."""
+    """True if the scope of ingress and egress may be SINGLE."""
     _SCOPES = ("gress_scope", "pipe_scope", "prsr_scope")
 
     def __init__(self, table: Owner) -> None:
@@ -95,13 +96,13 @@ class EntryScope(Attribute):
         return bool(self._pipes == _Mode(predef=_Mode.ALL, args=self._pipes.args))
 
     def scope(self, pipe: int) -> list[int]:
-        """Return the pipes that have the entries of a pipe in a table that is not symmetric."""
+        """Return the pipes that share entries with a pipe. The table is not symmetric."""
         if self._pipes.WhichOneof("scope") == "user_defined":
             return next(scope for scope in _scopes(self._pipes.user_defined) if pipe in scope)
         return [pipe]
 
     def write(self, given: Message, client: Client, state: State) -> Undo:
-        """Set the scope of entries: that of the pipes, or also those of ingress and egress and of parsers."""
+        """Set the scope of the pipes, or those of the pipes, of ingress and egress, and of the parsers."""
         there = [name for name in self._SCOPES if given.HasField(name)]
         if there not in (["pipe_scope"], [*self._SCOPES]):
             invalid(f"{self._table.name}: expected pipe_scope, or all of {', '.join(self._SCOPES)}")
@@ -139,9 +140,10 @@ class EntryScope(Attribute):
 
 
 class ParserScope(EntryScope):
-    """Scope of the entries of parsers, in which ingress and egress may have entries of their own, too.
+    """Scope of the entries of parsers, where ingress and egress may also have entries of their own.
 
-    A parser of a program is in ingress or in egress, so its entries are the same in either scope.
+    A parser of a program is either in ingress or in egress, so the latter makes no difference to its
+    entries.
     """
 
     has_single_gress = True
@@ -156,5 +158,5 @@ class ParserScope(EntryScope):
 
 
 def _scopes(user_defined: int) -> list[list[int]]:
-    """Return the sets of pipes in a number that has a byte for each, with a bit for each pipe."""
+    """Return the sets of pipes in a user-defined scope: each byte is a set, with a bit for each pipe."""
     return [[pipe for pipe in range(8) if scope >> pipe & 1] for scope in user_defined.to_bytes(8, "little")]

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class MeteredTable(Owner, Protocol):
-    """A table of meters, or one with a direct meter."""
+    """Table of meters, or table with a direct meter."""
 
     def meter_name(self, state: State) -> str:
         """Return the meter's name in the program."""
 
 
 class MeterByteCountAdjust(Attribute):
-    """Bytes that a table's meters add to the length of each packet; a negative number subtracts."""
+    """Number of bytes that a table's meters add to the length of each packet; it may be negative."""
 
     kind = "byte_count_adj"
 

@@ -32,14 +32,14 @@ _REFUSED: Mapping[tuple[int, int], tuple[str, str]] = {
     (24, 0x99): ("a TblDbgCnt table", _STAGES),
     (16, 0xFF05): ("a table of the traffic manager", "its settings are options of the switch"),
 }
-"""Tables of a chip that are not here, each with the reason: by the bits of their ids from one bit on."""
+"""Name and reason of the chip's tables that are not supported; a key is a shift, and the id's bits above it."""
 
 
 class Tables:
     """Tables of a pipeline's `bf-rt.json`, and fixed tables, on a device that runs the pipeline with this P4Info.
 
-    `own` are the numbers of the pipes that run the pipeline, `number` that of the device's own pipe, and `every` those
-    of all pipes of the switch.
+    `own` are the numbers of the pipes that run the pipeline, and `every` those of all pipes of the
+    switch. `number` is the number of the device's pipe.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Tables:
         self._checked: Any = None
 
     def has_table(self, ident: int) -> bool:
-        """Return whether there is a table with this id, of a kind that may not be supported."""
+        """Return whether there is a table with this id, even if its kind is not supported."""
         return ident in self._infos
 
     def table(self, ident: int) -> Table:
@@ -171,7 +171,7 @@ class Tables:
         return found
 
     def listen(self, state: State) -> Undo:
-        """Have the switch send digests that no P4Runtime controller has asked for, one at a time."""
+        """Have the switch send, one at a time, the digests that no P4Runtime controller has enabled."""
         self._check(state)
         for ident in self._learn:
             if not read_p4(state, "digest_entry", p4runtime_pb2.DigestEntry(digest_id=ident)):
@@ -186,7 +186,7 @@ class Tables:
         return lambda: None
 
     def digest(self, p4_digest: Message) -> Message | None:
-        """Convert a DigestList of P4Runtime to BfRuntime; return None for a digest that `bf-rt.json` does not have."""
+        """Convert a DigestList of P4Runtime to BfRuntime; return None for a digest that is not in `bf-rt.json`."""
         learn = self._learn.get(p4_digest.digest_id)
         if learn is None:
             return None

@@ -1,6 +1,6 @@
 """Keys, data and types in the form of `bf-rt.json`, and the ids of fields whose names begin with `$`.
 
-The ids are those of p4c's Tofino back end. They count from 65536; a kind of field has the same id in all tables.
+The ids are those of p4c's Tofino back end. They begin at 65536, and a kind of field has the same id in all tables.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def value_type(kind: str, default: Any = _NO_DEFAULT, **more: Any) -> Json:
 
 
 def in_bytes(width: int) -> Json:
-    """Return the type of a number of `width` bits, which takes whole bytes."""
+    """Return the type of a number of `width` bits, rounded up to whole bytes."""
     return value_type("bytes", width=width)
 
 
@@ -96,7 +96,7 @@ def annotation(name: str, **more: str) -> Json:
 
 @dataclass
 class Table:
-    """Object of `tables`. `actions` is None where tables of the type have none; `size` counts entries."""
+    """Table in `bf-rt.json`. `actions` is None for a type of table without actions; `size` counts entries."""
 
     name: str
     id: int
@@ -138,7 +138,7 @@ class Table:
         self.data.append({"mandatory": mandatory, "read_only": read_only, "singleton": field})
 
     def one_of(self, *made: Json) -> None:
-        """Add alternative data fields; an entry has one of them."""
+        """Add alternative data fields. An entry has exactly one of them."""
         self.data.append({"mandatory": True, "read_only": False, "oneof": list(made)})
 
     def depends(self, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Dynamic key masks: bits of the exact keys of a table that it ignores."""
+"""Dynamic key masks, which select the bits of exact keys that a table ignores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MaskedTable(Owner, Protocol):
-    """A table whose keys have masks."""
+    """Table whose keys have masks."""
 
     @property
     def table_id(self) -> int:
@@ -42,7 +42,7 @@ class MaskedTable(Owner, Protocol):
 
 
 class DynamicKeyMask(Attribute):
-    """Masks of the fields of a table's key; a field that is not given when they are set is ignored."""
+    """Masks of the fields of a table's key. A write that omits a field makes the table ignore it."""
 
     kind = "dyn_key_mask"
 

@@ -1,7 +1,7 @@
 """Conversion of keys of match-action tables and value sets between the messages of BfRuntime and P4Runtime.
 
-A field that a key omits matches 0 if it is exact, and any value otherwise. In BfRuntime the entry with the lowest
-`$MATCH_PRIORITY` wins, in P4Runtime the one with the highest priority.
+If a key omits a field, an exact field matches 0, and any other field matches every value. In BfRuntime the entry with
+the lowest `$MATCH_PRIORITY` wins; in P4Runtime the entry with the highest priority wins.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def number(value: bytes, width: int, where: str) -> int:
 
 
 def own_name(name: str) -> str:
-    """Return a name of `bf-rt.json` without that of the pipe in front of it, which not all objects have."""
+    """Return a name of `bf-rt.json` without the name of the pipe that may precede it."""
     return name.partition(".")[2] or name
 
 
@@ -47,7 +47,7 @@ class Keys:
         self._name = info["name"]
         self._fields = {f["id"]: f for f in info["key"] if f["id"] != Id.MATCH_PRIORITY}
         self.masks: dict[int, int] = {}
-        """Masks of exact fields by their ids, where they are not all ones."""
+        """Masks of exact fields, by id, except masks of all ones."""
         self._has_priority = any(f["id"] == Id.MATCH_PRIORITY for f in info["key"])
 
     def decode(self, key: Message) -> tuple[list[Message], int]:

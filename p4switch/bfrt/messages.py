@@ -39,7 +39,8 @@ _ENUMS = {
     "SetForwardingPipelineConfigRequest.DevInitMode": ["FAST_RECONFIG", "HITLESS"],
     "SetForwardingPipelineConfigResponseType": ["WARM_INIT_STARTED", "WARM_INIT_FINISHED"],
 }  # fmt: skip
-# A line is a message, NAME: FIELDS; a field is [*]TYPE NAME=NUMBER (* for a repeated one), or ONEOF(FIELDS).
+# Each line is a message, NAME: FIELDS. A field is TYPE NAME=NUMBER, *TYPE NAME=NUMBER if it is
+# repeated, or ONEOF(FIELDS).
 _MESSAGES = """
 WriteRequest: TargetDevice target=1, uint32 client_id=2, *Update updates=3, WriteRequest.Atomicity atomicity=4, \
 string p4_name=5
@@ -152,7 +153,7 @@ def _add_field(message: Any, text: str, oneof: int | None) -> None:
 
 
 def _described() -> Any:
-    """Return the descriptor of the file."""
+    """Return the FileDescriptorProto of `bfruntime.proto`."""
     dependencies = ["google/rpc/status.proto"]
     file = descriptor_pb2.FileDescriptorProto(name=_FILE, package=_PACKAGE, syntax="proto3", dependency=dependencies)
     types: dict[str, Any] = {}

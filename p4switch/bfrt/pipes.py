@@ -1,4 +1,4 @@
-"""Programs of a switch, the pipes that run their pipelines, and the pipes that a request concerns."""
+"""Programs of a switch, the pipes that run their pipelines, and the pipes to which a request applies."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 SHARED = "$SHARED"
-"""Name by which clients use fixed tables without a program."""
+"""Program name by which clients use fixed tables alone."""
 
 
 @dataclass(frozen=True)
 class Pipe:
-    """Pipe of a switch: the device of that pipe, and the pipeline that it runs.
+    """Pipe of a switch, with its device and the pipeline that it runs.
 
-    The devices of a switch's pipes have the same id and the same locks.
+    The devices of all pipes of a switch have the same id and the same locks.
     """
 
     number: int
@@ -38,21 +38,21 @@ class Pipe:
 
 @dataclass(frozen=True)
 class Program:
-    """Program by the name that BfRuntime's clients use, and the pipes that run it."""
+    """Program under the name that BfRuntime's clients use, with the pipes that run it."""
 
     name: str
     pipes: Sequence[Pipe]
 
     @cached_property
     def bf_rt(self) -> Json:
-        """The `bf-rt.json` of all its pipelines."""
+        """The `bf-rt.json` of all pipelines of the program."""
         parts = {id(pipe.compiled): pipe.compiled.bf_rt for pipe in self.pipes}.values()
         lists = {key: [each for part in parts for each in part[key]] for key in ("tables", "learn_filters")}
         return {**next(iter(parts)), **lists}
 
 
 class Part:
-    """The tables of one pipe."""
+    """Tables of one pipe."""
 
     def __init__(self, program: Program, pipe: Pipe, fixed: Sequence[Json], pipes: Sequence[int]) -> None:
         self.number = pipe.number
@@ -62,7 +62,7 @@ class Part:
         self.tables = Tables(pipe.compiled.bf_rt, pipe.compiled.p4info, fixed, alike, pipe.number, pipes)
 
     def look(self, at: Callable[[State], _T]) -> _T:
-        """Return a function's result while no other thread changes the pipe's state.
+        """Call a function with the pipe's state while no other thread changes it, and return its result.
 
         Raises P4RuntimeError if the switch has no pipeline.
         """
@@ -84,7 +84,7 @@ class Part:
         self.device.apply([self.tables.listen], all_or_none=True, at_once=False)
 
     def write(self, update: Message, client: Client, target: Message) -> Undo:
-        """Apply an update and return how to undo it; the caller holds the lock of the data plane.
+        """Apply an update and return how to undo it. The caller holds the lock of the data plane.
 
         Raises P4RuntimeError without changing anything.
         """
@@ -93,7 +93,7 @@ class Part:
 
 
 class Parts:
-    """The pipes of a switch that runs `programs`. `fixed` are the tables that it has for all of them together."""
+    """Pipes of a switch that runs `programs`. `fixed` are the tables that all programs share."""
 
     def __init__(self, programs: Sequence[Program], fixed: Sequence[Mapping[str, Any]]) -> None:
         tables = [dict(table) for table in fixed]
@@ -111,7 +111,7 @@ class Parts:
         return self._parts[0]
 
     def of(self, program: str) -> list[Part]:
-        """Return the pipes of a program, or all of them without a name. Raises P4RuntimeError (NOT_FOUND)."""
+        """Return the pipes of a program, or all pipes if no program is named. Raises P4RuntimeError (NOT_FOUND)."""
         if program in ("", SHARED):
             return self._parts
         if program not in self._names:
@@ -126,9 +126,9 @@ class Parts:
             invalid(f"target: pipe {target.pipe_id}; expected {some}, or {ALL_PIPES:#x} for all")
 
     def concerned(self, parts: Sequence[Part], entity: Message, target: Message) -> list[Part]:
-        """Return those of `parts` that an entity in a request for `target` concerns.
+        """Return those of `parts` to which an entity in a request for `target` applies.
 
-        Fixed tables are those of all programs.
+        Fixed tables belong to all programs.
 
         Raises P4RuntimeError: INVALID_ARGUMENT if the target's pipe does not have the table, NOT_FOUND if none has it.
         """
@@ -138,7 +138,7 @@ class Parts:
         if kind == "table_entry" and entity.table_entry.HasField("entry_tgt"):
             target = entity.table_entry.entry_tgt
         if not having:
-            return [parts[0]]  # the first pipe's tables report the error
+            return [parts[0]]  # its tables report the error
         if target.pipe_id == ALL_PIPES:
             return having
         table = having[0].tables.table(ident)
@@ -149,17 +149,17 @@ class Parts:
         return found
 
     def write(self, parts: Sequence[Part], update: Message, client: Client, target: Message) -> Undo:
-        """Apply an update to all pipes that it concerns, or to none, and return how to undo it."""
+        """Apply an update to all its pipes, or to none if one refuses it, and return how to undo it."""
         concerned = self.concerned(parts, update.entity, target)
         return in_turn(part.write(update, client, target) for part in concerned)
 
     def has(self, parts: Sequence[Part], entity: Message, target: Message) -> bool:
-        """Return whether the entry with an entity's key exists in a pipe that it concerns."""
+        """Return whether the entry with an entity's key exists in one of the entity's pipes."""
         concerned = self.concerned(parts, entity, target)
         return any(part.has(entity) for part in concerned)
 
     def read(self, parts: Sequence[Part], query: Message, target: Message) -> list[Message]:
-        """Return the entities that a query selects, joined over the pipes that it concerns.
+        """Return the entities that a query selects, joined over the query's pipes.
 
         Raises P4RuntimeError for an invalid or unsupported query.
         """

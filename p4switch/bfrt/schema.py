@@ -1,8 +1,8 @@
 """`bf-rt.json` of a program: its tables, with keys, actions and data, as a BfRuntime client sees them.
 
 Content that is also in the P4Info is taken from there. Externs (`ExternType.publish`, `ExternType.extend`) and the
-package add the rest. Names of objects begin with the name of the pipeline, those of actions do not. As in P4Info, an id
-is a byte for the kind of the object and 24 bits of a hash of the name.
+package add the rest. Names of objects begin with the name of the pipeline, but names of actions do not. As in P4Info,
+an id consists of a byte for the kind of the object and 24 bits of a hash of the name.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _DEFAULT_SIZE = 512  # size of a table that declares none
 
 
 class Schema:
-    """Content of the file under construction; extern types and the package add to it."""
+    """Builder of `bf-rt.json`, to which extern types and the package add their parts."""
 
     def __init__(self, lowered: Lowered, p4info: Any) -> None:
         self.lowered = lowered
@@ -95,7 +95,7 @@ class Schema:
     # Names and ids
 
     def name(self, own: str) -> str:
-        """Return the name of the object `own`, with the pipeline in front unless its type is `bfrt_of_blocks`."""
+        """Return the name of the object `own`; the pipeline's name precedes it unless its type is `bfrt_of_blocks`."""
         return own if own in self._without_pipe else f"{self.pipe}.{own}"
 
     def id(self, byte: int, own: str) -> int:
@@ -126,8 +126,8 @@ class Schema:
     ) -> Table:
         """Add a table of an object, and return it.
 
-        The table's name is `name` if given, else the name of the object. The highest byte of its id is `byte`. The
-        other bytes are those of the id `like` if given, else a hash of the name.
+        The table's name is `name`, by default the name of the object. The highest byte of its id is
+        `byte`. The other bytes are those of the id `like`, by default a hash of the name.
         """
         own = extern.path if name is None else name
         number = self.id(byte, own) if like is None else byte << 24 | like & 0xFFFFFF
@@ -199,7 +199,7 @@ class Schema:
         return calls
 
     def calls(self, extern: ExternObject) -> list[ast.Call]:
-        """Return the calls of an object's methods, each as often as there is one once all blocks are inlined."""
+        """Return the calls of an object's methods, each as often as it occurs after inlining all blocks."""
         return self._calls.get(extern.node, []) * (1 if extern.block is None else extern.block.applied)
 
     # Tables of the program
@@ -258,7 +258,7 @@ class Schema:
 
 
 def _pipe(lowered: Lowered) -> str:
-    """Return the name of the pipeline: that of its instance, or else that of the parameter that takes it."""
+    """Return the name of the pipeline: that of its instance, or else of the parameter it is passed to."""
     main, facts = lowered.source.main, lowered.source.facts
     assert main is not None
     binding = facts.bindings[main]

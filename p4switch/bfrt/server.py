@@ -1,8 +1,8 @@
-"""The BfRuntime gRPC service for the pipes of a switch, each a `Device` whose state P4Runtime shares.
+"""The BfRuntime gRPC service for the pipes of a switch. Each pipe is a `Device`, whose state P4Runtime shares.
 
 Errors have the form of the published server: UNKNOWN, with one `bfrt_proto.Error` per update in
-`grpc-status-details-bin`. A batch that is rolled back has none after the update that failed. If a client asks for it
-(metadata `error_in_resp`), the response contains the status of each part of a read, and of a write without errors.
+`grpc-status-details-bin`. A batch that is rolled back has no errors after that of the update that failed. If a client
+sets the metadata `error_in_resp`, a response contains the status of each part of a read or of a successful write.
 
 There is no TLS and no election: every client that reaches the address may write, even while a P4Runtime controller is
 primary.
@@ -32,7 +32,7 @@ from p4switch.p4runtime.server import Outgoing
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _ENTITIES_A_RESPONSE = 500
-_QUERIES_AT_ONCE = 500  # are answered before the next request
+_QUERIES_AT_ONCE = 500  # queries that are answered before the next request
 _Write = bfruntime_pb2.WriteRequest
 _Set = bfruntime_pb2.SetForwardingPipelineConfigRequest
 _BEGIN_AND_END = _Set.VERIFY_AND_WARM_INIT_BEGIN_AND_END
@@ -45,9 +45,10 @@ _Wants = bfruntime_pb2.Subscribe.Notifications
 
 
 class BfRuntimeServer:
-    """Server of a switch that runs `programs`, at `address`, HOST:PORT (port 0: any free port).
+    """BfRuntime server of a switch that runs `programs`.
 
-    `fixed` are the tables that the switch has for every program of its architecture.
+    `address` is HOST:PORT; port 0 stands for any free port. `fixed` are the tables that the switch
+    has for every program of its architecture.
     """
 
     def __init__(self, programs: Sequence[Program], address: str, fixed: Sequence[Mapping[str, Any]] = ()) -> None:
@@ -55,25 +56,25 @@ class BfRuntimeServer:
         self._fixed = json.dumps({"schema_version": VERSION, "tables": [*fixed], "learn_filters": []}).encode()
         self._parts = Parts(programs, fixed)
         self._device = self._parts.first.device
-        self._bound: dict[int, str] = {}  # program that each client has named, if it has
+        self._bound: dict[int, str] = {}  # name of the program to which each client is bound
         self._restarts = False  # True between BEGIN and END, while a client restarts the program
-        self._streams: dict[int, tuple[Outgoing, Message]] = {}  # stream and wanted notifications of each client
+        self._streams: dict[int, tuple[Outgoing, Message]] = {}  # stream and subscriptions of each client
         self._host = GrpcHost(address, "bfruntime", "--bfrt", self._handlers)
 
     @property
     def port(self) -> int:
-        """Port that the server listens at, once it is started."""
+        """Port on which the server listens once it is started."""
         return self._host.port
 
     def start(self) -> None:
         """Start the server.
 
-        Raises UserError if the address cannot be listened at.
+        Raises UserError if the server cannot listen on the address.
         """
         self._host.start()
 
     def stop(self, grace_s: float = 0.5) -> None:
-        """End all calls; calls that have not finished after `grace_s` are cancelled."""
+        """Stop the server. Calls that have not finished after `grace_s` seconds are cancelled."""
         self._host.stop(grace_s)
 
     def _handlers(self) -> grpc.GenericRpcHandler:
@@ -162,7 +163,7 @@ class BfRuntimeServer:
         self._parts.check_target(target)
 
     def _check_request(self, request: Message, entries: Iterable[Message]) -> list[Part]:
-        """Return the pipes of the program that a request is for, after checking its targets."""
+        """Check the targets of a request and return the pipes of its program."""
         self._check_target(request.target)
         parts = self._parts.of(request.p4_name)
         for entry in entries:
@@ -181,7 +182,7 @@ class BfRuntimeServer:
             unimplemented("DATAPLANE_ATOMIC is not supported")
         _, wants = self._streams.get(request.client_id, (None, _Wants()))
         client = Client(request.client_id, wants)
-        codes: dict[int, int] = {}  # status of updates by their position, where it is not simply success
+        codes: dict[int, int] = {}  # status by position of the updates that did not simply succeed
 
         def step(place: int, _: State) -> Undo:
             if until is not None and time.monotonic() > until:
@@ -302,7 +303,10 @@ class BfRuntimeServer:
             self._host.call_soon(stream[0].put, message)
 
     def publish(self, pipe: int, message: Message) -> None:
-        """Send clients a digest of a pipe, a StreamMessageResponse of P4Runtime; other messages are ignored."""
+        """Send clients a digest of a pipe; `message` is a StreamMessageResponse of P4Runtime.
+
+        Messages other than digests are ignored.
+        """
         if message.WhichOneof("update") != "digest":
             return
         part = next(part for part in self._parts if part.number == pipe)
@@ -315,7 +319,7 @@ class BfRuntimeServer:
 
     def poll(self) -> None:
         """Send clients the notifications that have become due, such as idle entries."""
-        told: set[tuple[int, bytes]] = set()  # a port's change is noticed by each pipe
+        told: set[tuple[int, bytes]] = set()  # a port's change yields one notice for each pipe
         for part in self._parts:
             try:
                 notices = part.look(part.tables.notices)
@@ -341,7 +345,7 @@ def _seconds(asked: Mapping[str, Any], name: str) -> int:
 
 
 class _Steps(Sequence[Callable[[State], Undo]]):
-    """Lazy sequence of a batch's steps, as there may be very many."""
+    """Steps of a batch, created one at a time, because there may be very many."""
 
     def __init__(self, count: int, step: Callable[[int, State], Undo]) -> None:
         self._places = range(count)

@@ -1,1 +1,1 @@
-"""Tables of BfRuntime, a file for each kind, which registers its classes in `TABLE_KINDS` by their `table_type`."""
+"""Tables of BfRuntime: each kind has a file, which registers its classes in `TABLE_KINDS` by `table_type`."""

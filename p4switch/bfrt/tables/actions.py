@@ -26,9 +26,9 @@ class Actions:
         self._back = {p4: ident for ident, p4 in self._p4.items()}
 
     def decode(self, ident: int, given: Mapping[int, Message], old: Message | None = None) -> Message:
-        """Return P4Runtime's action.
+        """Return P4Runtime's form of an action.
 
-        Parameters that are not given keep their value in `old`, or are 0 if `old` is a different action.
+        Parameters that are not given have their value in `old`, or 0 if `old` is another action.
 
         Raises P4RuntimeError (INVALID_ARGUMENT).
         """
@@ -48,7 +48,7 @@ class Actions:
         return action
 
     def fields(self, ident: int) -> dict[int, Json]:
-        """Return the parameters of an action by their ids; id 0 means no action.
+        """Return the parameters of an action by their ids. Action id 0 stands for no action.
 
         Raises P4RuntimeError (INVALID_ARGUMENT).
         """

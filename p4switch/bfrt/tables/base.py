@@ -1,4 +1,4 @@
-"""Base of all kinds of tables; reads and writes become P4Runtime entities."""
+"""Base of all kinds of tables. Their reads and writes become reads and writes of P4Runtime entities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _Update = bfruntime_pb2.Update
 _MOST_A_CYCLE, _MOST_BURST = 511, 255 << 31
-"""Largest rate, in bytes or packets a clock cycle, and largest burst of a chip's meter."""
+"""Largest rate of a chip's meter, in bytes or packets per clock cycle, and its largest burst."""
 _DEFAULT_ENTRY = 1  # the handle of a default entry
 COUNTS = (Id.COUNTER_SPEC_BYTES, Id.COUNTER_SPEC_PKTS)
 """Fields of a counter."""
@@ -44,11 +44,12 @@ def type_name(kind: int) -> str:
 class Table(ABC):
     """Base of tables.
 
-    `info` is the table's object in `bf-rt.json`; `ids` maps the kinds and names of P4Info's objects to their ids.
+    `info` is the table's object in `bf-rt.json`. `ids` has the id in P4Info of each object, by kind
+    and name.
     """
 
     takes: ClassVar[frozenset[int]] = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY})
-    """Update types that the table supports, besides DELETE of everything."""
+    """Update types that the table supports, in addition to DELETE without a key."""
     offers: ClassVar[Mapping[str, type[Attribute]]] = {"EntryScope": EntryScope}
     """Attributes that the table may have, by their names in `bf-rt.json`."""
     always: ClassVar[tuple[str, ...]] = ()
@@ -59,18 +60,18 @@ class Table(ABC):
         self.id: int = info["id"]
         self.operations: list[str] = info["supported_operations"]
         self.scoped_by: Table | None = None
-        """Table whose scope of entries applies to this one, as that of a match table does to its action profile."""
+        """Table whose scope of entries also applies to this table, such as the match table of an action profile."""
         self.pipes: Sequence[int] = (0,)
-        """Numbers of the pipes that have the table; each has entries of its own, or the same."""
+        """Numbers of the pipes that have the table. They share its entries or have their own."""
         self.pipe = 0
-        """Number of the pipe whose entries these are, of a fixed table."""
+        """Number of the pipe to which the entries of a fixed table belong."""
         self._info = info
         self._ids = ids
         self._handles: dict[bytes, int] = {}
-        """Handle of each key that a client has asked for; the default entry has the first."""
+        """Handles that clients have requested, by key. The default entry has the first handle."""
         self._keys_of: dict[int, Message] = {}
         self._known: dict[bytes, dict[int, bytes]] = {}
-        """Counts of each key, by field, as they were last read from the hardware or written."""
+        """Counts by key and field, as they were last written or read from the hardware."""
         self._data = {f["id"]: f for data in info["data"] for f in data.get("oneof", [data.get("singleton")])}
         kinds = (self.offers.get(name) for name in [*info["attributes"], *self.always])
         self.attributes: dict[str, Attribute] = {kind.kind: kind(self) for kind in kinds if kind is not None}
@@ -97,7 +98,7 @@ class Table(ABC):
         self._handles, self._keys_of, self._known = {}, {}, {}
 
     def operate(self, name: str, state: State) -> None:
-        """Execute an operation of the table; synchronising operations update the known counts.
+        """Execute an operation of the table, such as an update of the known counts.
 
         Raises P4RuntimeError (UNIMPLEMENTED).
         """
@@ -118,9 +119,9 @@ class Table(ABC):
         return scope.scope(pipe) if isinstance(scope, EntryScope) else [pipe]
 
     def joined(self, by_pipe: Sequence[Sequence[Message]]) -> list[Message]:
-        """Return the entries that a query has found in several pipes, as one list.
+        """Return the results of a query in several pipes as one list.
 
-        Entries that pipes share are one entry with the sum of the counts.
+        An entry that pipes share appears once, with the sum of its counts.
         """
         if not self.is_symmetric:
             return [entry for entries in by_pipe for entry in entries]
@@ -137,7 +138,7 @@ class Table(ABC):
         return COUNTS
 
     def _join(self, into: Message, entry: Message) -> None:
-        """Add to an entry what another pipe has of it."""
+        """Add the counts of another pipe to an entry."""
         summed = self._summed()
         counts = {field.field_id: field for field in into.data.fields if field.field_id in summed}
         for field in entry.data.fields:
@@ -147,7 +148,7 @@ class Table(ABC):
                 known.stream = (total & (1 << 8 * len(known.stream)) - 1).to_bytes(len(known.stream), "big")
 
     def check_target(self, target: Message) -> None:
-        """Refuse a write for a single pipe, as all pipes share the entries.
+        """Refuse a write for a single pipe, because all pipes share the entries.
 
         Raises P4RuntimeError (INVALID_ARGUMENT).
         """
@@ -248,12 +249,10 @@ class Table(ABC):
         return kept
 
     def check_read(self, entry: Message, pipe: int) -> None:
-        """Refuse to read shared entries from a single pipe, and the other way round.
+        """Raise P4RuntimeError unless a query's pipe suits the scope of the entries.
 
-        Raises P4RuntimeError if the entries of this table do not have this scope.
-
-        Entries read from software belong to the pipes they were written for; entries read from hardware belong to each
-        pipe.
+        Shared entries have to be read from all pipes at once, and the entries of a pipe from that pipe. A
+        read from the hardware may also ask a single pipe for its copy of shared entries.
         """
         scope = self.attributes.get(EntryScope.kind)
         if not isinstance(scope, EntryScope):
@@ -276,7 +275,7 @@ class Table(ABC):
         return key
 
     def _know_written(self, kind: int, entry: Message) -> Undo:
-        """Note the counts that an entry was written with, and return how to undo it."""
+        """Remember the counts with which an entry was written, and return how to undo it."""
         key = self.canonical_key(entry.key).SerializeToString(deterministic=True)
         old = self._known.pop(key, None)
         given = {f.field_id: f.stream for f in entry.data.fields if f.field_id in self._counts}
@@ -292,14 +291,14 @@ class Table(ABC):
         return undo
 
     def _know_read(self, entries: Sequence[Message]) -> None:
-        """Note the present counts of entries."""
+        """Remember the present counts of entries."""
         for each in entries:
             if each.HasField("key"):
                 key = each.key.SerializeToString(deterministic=True)
                 self._known[key] = {f.field_id: f.stream for f in each.data.fields if f.field_id in self._counts}
 
     def _as_known(self, entries: Sequence[Message]) -> None:
-        """Replace the counts in entries by those last read or written, or by 0 if there are none."""
+        """Replace the counts in entries by the remembered ones, or by 0 if there are none."""
         for each in entries:
             known = self._known.get(each.key.SerializeToString(deterministic=True), {})
             for field in each.data.fields:
@@ -350,7 +349,7 @@ class Table(ABC):
         return len(self.find(bfruntime_pb2.TableEntry(table_id=self.id), state))
 
     def _given(self, data: Message, fields: Mapping[int, Json]) -> dict[int, Message]:
-        """Return the given data fields by id. Raises P4RuntimeError (INVALID_ARGUMENT) for others than `fields`."""
+        """Return the given data fields by id. Raises P4RuntimeError (INVALID_ARGUMENT) for a field not in `fields`."""
         given: dict[int, Message] = {}
         for field in data.fields:
             if field.field_id not in fields:
@@ -362,7 +361,7 @@ class Table(ABC):
         return decode(field, info, self.name)
 
     def _at_most(self, most: int, field: Message, info: Json) -> int:
-        """Return a number that P4Runtime can represent. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        """Return the number in a field, which is at most `most`. Raises P4RuntimeError (INVALID_ARGUMENT)."""
         value = self._number(field, info)
         if value > most:
             invalid(f"{self.name}: {info['name']} {value}; expected at most {most}")
@@ -387,7 +386,7 @@ class Table(ABC):
     def _put(self, data: Message, ident: int, value: int) -> None:
         encode(data, self._data[ident], value)
 
-    # Counts and rates of counter and meter tables, and of tables with direct counters and meters
+    # Counts and rates, which counter and meter tables and tables with direct counters and meters have
 
     def _rate_fields(self) -> tuple[int, tuple[Id, ...]] | None:
         return next(((unit, ids) for unit, ids in _RATES.items() if ids[0] in self._data), None)
@@ -406,7 +405,7 @@ class Table(ABC):
         return any(ident in given for ident in COUNTS)
 
     def _put_rates(self, into: Message, config: Message | None, state: State) -> None:
-        """Put rates and bursts into data; without a limit they are the largest that the chip's meters have."""
+        """Put rates and bursts into data; those without a limit are the largest of the chip's meters."""
         fields = self._rate_fields()
         if fields is None:
             return

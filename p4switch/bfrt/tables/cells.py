@@ -1,4 +1,4 @@
-"""Arrays of cells, which always exist."""
+"""Arrays of cells. Cells always exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AnyPipe(Table):
-    """Tables that accept requests for one pipe as well as for all pipes."""
+    """Base of tables that accept requests for one pipe as well as for all pipes."""
 
     always = ("EntryScope",)
 
@@ -28,14 +28,14 @@ class AnyPipe(Table):
 
 
 class Cells(AnyPipe):
-    """Arrays of cells. Cells always exist, so INSERT and MODIFY are the same; DELETE without a key clears all cells."""
+    """Base of arrays of cells. INSERT and MODIFY are the same, and DELETE without a key clears all cells."""
 
     entity: ClassVar[str]
     """Name of P4Runtime's entity."""
 
     @abstractmethod
     def bare(self) -> Message:
-        """Return P4Runtime's message that selects all cells."""
+        """Return the P4Runtime message that selects all cells."""
 
     @abstractmethod
     def take(self, given: Mapping[int, Message], cell: Message, state: State) -> None:

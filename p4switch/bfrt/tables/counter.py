@@ -23,7 +23,7 @@ class CounterTable(Cells):
     entity = "counter_entry"
 
     def bare(self) -> Message:
-        """Return P4Runtime's message that selects all counters."""
+        """Return the P4Runtime message that selects all counters."""
         return p4runtime_pb2.CounterEntry(counter_id=self._p4_id("counter"))
 
     def take(self, given: Mapping[int, Message], cell: Message, state: State) -> None:

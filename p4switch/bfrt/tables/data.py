@@ -1,4 +1,4 @@
-"""Data fields of entries: numbers, bools and choices of strings, which are numbers here."""
+"""Data fields of entries: numbers, bools, and choices of strings, which are converted to numbers."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _PIPES = "num_pipes"
 
 @TABLE_KINDS.register("DevConfigure")
 class DeviceTable(Table):
-    """Properties of the device, in a default entry whose fields are mostly read-only."""
+    """Properties of the device. They are a default entry, whose fields are mostly read-only."""
 
     takes = frozenset()
 

@@ -1,4 +1,4 @@
-"""Data of match-action entries that are cells of the table's direct registers, low-pass filters and RED."""
+"""Data of match-action entries that are stored in direct registers, low-pass filters and RED objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REGISTER = {"name": "$bfrt_field_class", "value": "register_data"}
 
 @dataclass(frozen=True)
 class _Register:
-    """Direct register; a cell is one number, of which each field is a part."""
+    """Direct register. A cell is one number, and each field is some of its bits."""
 
     name: str
     table: str
@@ -30,7 +30,7 @@ class _Register:
 
     @property
     def _places(self) -> Iterator[tuple[Json, int]]:
-        """Yield the fields, each with its offset from the lowest bit of a cell."""
+        """Yield each field with the position of its lowest bit in a cell."""
         left = sum(map(width_of, self.infos.values()))
         for info in self.infos.values():
             left -= width_of(info)
@@ -55,10 +55,10 @@ class _Register:
 
 
 class DirectCells:
-    """Cells of the direct objects of a table, by the entries' handles; the default entry has the last cell."""
+    """Cells of a table's direct objects, by the handle of the entry. The default entry has the last cell."""
 
     def __init__(self, table: str, table_id: int, data: Mapping[int, Json]) -> None:
-        """Create the cells of a table with this id of P4Runtime and these data fields by id."""
+        """Create the cells of a table, given its P4Runtime id and its data fields by id."""
         self._id = table_id
         registers: dict[str, dict[int, Json]] = {}
         for ident, info in data.items():
@@ -76,7 +76,7 @@ class DirectCells:
         return next(name for name in state.pipeline.tables[self._id].direct if types.get(name) == extern)
 
     def change(self, handle: int | None, given: Mapping[int, Message], state: State) -> Undo:
-        """Set the given fields, by id, of an entry; without a handle, of the default entry."""
+        """Set the given fields (by id) of an entry, or of the default entry if `handle` is None."""
         index = state.pipeline.tables[self._id].room if handle is None else handle
 
         def steps() -> Iterator[Undo]:

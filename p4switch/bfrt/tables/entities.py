@@ -1,4 +1,4 @@
-"""Reads and writes of the P4Runtime entities that are behind tables, and the limits of their numbers."""
+"""Reads and writes of P4Runtime entities, and the limits of the numbers in them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FOR_ZERO = (1 << 32) - 1
 def to_p4(ident: int) -> int:
     """Return P4Runtime's id of a member or group.
 
-    P4Runtime does not allow the id 0; its highest id stands for it.
+    P4Runtime does not allow the id 0, so its highest id stands for 0.
     """
     return ident or _FOR_ZERO
 
@@ -38,7 +38,7 @@ def _one(kind: str, message: Message) -> Message:
 
 
 def read_p4(state: State, kind: str, message: Message) -> list[Message]:
-    """Return the entities that a query of P4Runtime selects."""
+    """Return the entities that a P4Runtime query selects."""
     entities: list[Message] = []
     state.collect(state.read(_one(kind, message)), entities)
     return [getattr(each, kind) for each in entities]

@@ -1,4 +1,4 @@
-"""Low-pass filters and RED by an average: their fields in tables of their own and in those of direct objects."""
+"""Low-pass filters and RED: their fields, which tables of their own or match-action tables have."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _NO_THRESHOLD = 0xFF000000
 
 
 class Filter(ABC):
-    """Fields of a cell of an object of the program.
+    """Fields of a filter's cell.
 
-    Fields are named by the part of their names in `bf-rt.json` behind `prefix`.
+    A field is named by the part of its name in `bf-rt.json` that follows `prefix`.
     """
 
     extern: ClassVar[str]
@@ -61,7 +61,7 @@ class Filter(ABC):
         return lambda: state.switch.object_write(name, index, old)
 
     def change(self, name: str, index: int, given: Mapping[int, Message], state: State) -> Undo:
-        """Set the given fields, by id, of a cell; other fields keep their values."""
+        """Set the given fields (by id) of a cell; other fields keep their values."""
         cell = self.cell(name, index, state)
         self._take({self.infos[i]["name"].removeprefix(self.prefix): f for i, f in given.items()}, cell)
         return self.store(name, index, cell, state)
@@ -88,7 +88,7 @@ class Filter(ABC):
         return decode(given[name], self._named[name], self._table) if name in given else default
 
     def _time(self, given: Mapping[str, Message], name: str, default_ps: int) -> int:
-        """Return a time in picoseconds."""
+        """Return the given time in picoseconds, or `default_ps`."""
         return round(self._float(given, name, 0.0, _MOST_NS) * _PS_A_NS) if name in given else default_ps
 
     def _float(self, given: Mapping[str, Message], name: str, default: float, most: float) -> float:
@@ -101,10 +101,10 @@ class Filter(ABC):
 
 
 class Lpf(Filter):
-    """Low-pass filter: of a rate, or of samples."""
+    """Fields of a low-pass filter of a rate or of samples."""
 
     extern, prefix = "Lpf", "$LPF_SPEC_"
-    _RATE, _SAMPLE = 0, 1  # indices of the choices of the type
+    _RATE, _SAMPLE = 0, 1  # values of the field `type`
 
     def _take(self, given: Mapping[str, Message], cell: dict[str, int]) -> None:
         kind = self._whole(given, "TYPE", self._RATE if cell["rate"] else self._SAMPLE)
@@ -125,7 +125,7 @@ class Lpf(Filter):
 
 
 class Wred(Filter):
-    """RED by the average of its inputs, which drops no packet until its cell is written."""
+    """Fields of RED by the average of its inputs. A cell drops no packet until it is written."""
 
     extern, prefix = "Wred", "$WRED_SPEC_"
 
@@ -148,7 +148,7 @@ class Wred(Filter):
 
 
 class FilterTable(AnyPipe):
-    """Cells of an object of the program, which always exist, so that INSERT and MODIFY are the same."""
+    """Table of the cells of an object. Cells always exist, so INSERT and MODIFY are the same."""
 
     kind: ClassVar[type[Filter]]
 
@@ -198,7 +198,7 @@ class LpfTable(FilterTable):
 
 @TABLE_KINDS.register("Wred")
 class WredTable(FilterTable):
-    """RED by an average."""
+    """RED by the average of its inputs."""
 
     kind = Wred
 

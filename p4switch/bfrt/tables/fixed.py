@@ -1,4 +1,4 @@
-"""Base of fixed tables, which have numbers as keys and data fields with names."""
+"""Base of fixed tables, whose keys are numbers and whose data fields have names."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ MAX_PORT = (1 << WIDTH_BITS) - 1
 
 
 class FixedTable(Table):
-    """Table whose keys are numbers and whose data are fields with names."""
+    """Base of tables whose keys are numbers and whose data fields have names."""
 
     takes = EVERY
 
     def _names(self, data: Message) -> dict[str, Message]:
-        """Return the data fields by name without the dollar sign. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        """Return the data fields by name without the dollar sign in front.
+
+        Raises P4RuntimeError (INVALID_ARGUMENT).
+        """
         return {self._data[ident]["name"][1:]: f for ident, f in self._given(data, self._data).items()}
 
     def _field(self, name: str) -> dict[str, Any]:
@@ -56,7 +59,7 @@ class FixedTable(Table):
         return given_list
 
     def _entry_of(self, index: int, **fields: int | Iterable[int]) -> Message:
-        """Return an entry with the given fields by name."""
+        """Return an entry whose data have the given fields."""
         entry = self._entry(index)
         for name, value in fields.items():
             info = self._field(name)
@@ -106,7 +109,7 @@ class FixedTable(Table):
 
 
 class PathTable(FixedTable):
-    """Table whose entries are the cells of one array of the packet path, named by `state`."""
+    """Table whose entries are the cells of `state`, an array of the packet path."""
 
     state: ClassVar[str]
 

@@ -1,7 +1,7 @@
-"""Tables of a hash: the algorithm, the parts of its fields that are hashed, and the hash of given fields.
+"""Tables of a hash: its algorithm, the slices of its fields that are hashed, and the hash of given fields.
 
-The configuration is in the cell of the hash in the switch (`Hash` of TNA); the algorithm and the parts are written by
-tables of their own. Until one is written the program's own hash is computed.
+The algorithm and the slices have a table each. Both are stored in the cell of the hash in the switch (`Hash` of TNA).
+The program's own hash is computed until a client writes one of them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.profiles import Undo
 
 _Update = bfruntime_pb2.Update
-_OWN, _USER_DEFINED = 0, 255  # values of the cell's `algorithm`; others are positions in PREDEFINED, plus one
+_OWN, _USER_DEFINED = 0, 255  # values of the cell's `algorithm`; other values are positions in PREDEFINED plus 1
 _MOST = (1 << 64) - 1
 _MOST_ORDER = (1 << 16) - 1
-_UNORDERED = 0  # order of the only slice, of all fields, if no client has given any
+_UNORDERED = 0  # order of the only slice, which has all fields, until a client sets slices
 _CRCS = {
     "CRC_8": Crc(8, 0x07, 0, 0, False),
     "CRC_8_DARC": Crc(8, 0x39, 0, 0, True),
@@ -78,12 +78,16 @@ _CRCS = {
     "CRC_64_JONES": Crc(64, 0xAD93D23594C935A9, _MOST, 0, True),
     "RANDOM": Crc(64, 0xAD93D23594C935A9, _MOST, 0, True),
 }
-"""Parameters of BfRuntime's CRCs; for a reflected one, the initial value is that of its reversed register."""
+"""Parameters of BfRuntime's CRCs. The initial value of a reflected CRC is that of its reversed register."""
 
 
 @dataclass(frozen=True)
 class _Slice:
-    """Part of the fields: its place in them and in what is hashed, from the highest bit on, in bits."""
+    """Slice of the fields that are hashed.
+
+    `start` is its position in the fields, `to` its position in the input of the hash. Both are
+    counted in bits.
+    """
 
     start: int
     to: int
@@ -92,7 +96,7 @@ class _Slice:
 
     @property
     def word(self) -> int:
-        """Number of the cell."""
+        """The slice as a word of the cell."""
         return self.start | self.to << 16 | self.length << 32 | self.order << 48
 
     @classmethod
@@ -101,10 +105,12 @@ class _Slice:
 
 
 def _in_order(slices: Sequence[tuple[int, int, int]], table: str) -> list[_Slice]:
-    """Place slices, given by start, length and order: the lowest order is highest, and equal ones share a place.
+    """Return slices, given by start, length and order, with their positions in the input of the hash.
 
-    Raises P4RuntimeError (INVALID_ARGUMENT) for slices that overlap, and for more than two that share a place or two
-    that differ in length.
+    Slices are sorted by order. Two slices of the same order have the same position.
+
+    Raises P4RuntimeError (INVALID_ARGUMENT) if slices overlap, and if more than two slices, or two of
+    different lengths, have the same order.
     """
     placed: list[_Slice] = []
     at = 0
@@ -144,7 +150,7 @@ def _of_crc(crc: Crc) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class _Program:
-    """Hash as the program declares it; each of `inputs` is a field's width, and its value if it is constant."""
+    """Hash as the program declares it. `inputs` has the width of each field, and the value of a constant."""
 
     algorithm: str
     inputs: tuple[tuple[int, int | None], ...]
@@ -165,7 +171,7 @@ class _Program:
 
 
 class HashTable(AnyPipe):
-    """Table of a hash that the program calls in one place. It has only a default entry."""
+    """Base of the tables of a hash that the program calls in one place. They have only a default entry."""
 
     takes = frozenset()
 
@@ -180,7 +186,7 @@ class HashTable(AnyPipe):
         return _Program.of(instance)
 
     def _cell(self, state: State) -> dict[str, int]:
-        """Return the members of the cell; they are those of the program's own hash if it is not configured."""
+        """Return the members of the cell. If the hash is not configured, they are those of the program's own hash."""
         cell = objects.values(Hash, state.switch.object_read(self._hash, 0))
         return cell if cell["configured"] else self._own(state)
 
@@ -198,7 +204,7 @@ class HashTable(AnyPipe):
         return _of_slices([_Slice(0, 0, self._program(state).bits, _UNORDERED)])
 
     def _change(self, members: Mapping[str, int], state: State) -> Undo:
-        """Set members of the cell; the hash is configured if they differ from those of the program."""
+        """Set members of the cell. The hash counts as configured if they differ from the program's own."""
         own, cell = self._own(state), {**self._cell(state), **members}
         cell["configured"] = int(any(cell[name] != value for name, value in own.items()))
         old = state.switch.object_read(self._hash, 0)
@@ -211,11 +217,11 @@ class HashTable(AnyPipe):
 
     @abstractmethod
     def _initial(self, state: State) -> dict[str, int]:
-        """Return these members as the program has them."""
+        """Return the same members for the program's own hash."""
 
     @abstractmethod
     def _put_members(self, cell: Mapping[str, int], data: Message, state: State) -> None:
-        """Put these members into the data of the default entry."""
+        """Put the same members into the data of the default entry."""
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
         """Configure the hash, or restore that of the program (RESET, DELETE)."""
@@ -242,7 +248,7 @@ class HashTable(AnyPipe):
 
 @TABLE_KINDS.register("DynHashAlgorithm")
 class AlgorithmTable(HashTable):
-    """Algorithm of a hash, by its name or by the parameters of a CRC. Fields that are not given have their defaults."""
+    """Algorithm of a hash: a name, or the parameters of a CRC. Omitted fields have their defaults."""
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)
@@ -275,7 +281,7 @@ class AlgorithmTable(HashTable):
         return {**common, "algorithm": _USER_DEFINED, **_of_crc(crc)}
 
     def _decoded(self, field: Message, info: Json) -> int:
-        """Return a number; the case of an algorithm's name does not matter."""
+        """Return a field as a number. The case of an algorithm's name does not matter."""
         if info["name"] == "algorithm_name":
             named = bfruntime_pb2.DataField(field_id=field.field_id, str_val=field.str_val.upper())
             return decode(named, info, self.name)
@@ -318,7 +324,10 @@ def _default(info: Json, table: str) -> int:
 
 @TABLE_KINDS.register("DynHashConfigure")
 class ConfigureTable(HashTable):
-    """Slices of the fields that are hashed. Bits of a field are numbered from the lowest; order 0 omits a slice."""
+    """Slices of the fields that are hashed.
+
+    Bits of a field are numbered from the lowest. A slice of order 0 is not hashed.
+    """
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)
@@ -327,7 +336,7 @@ class ConfigureTable(HashTable):
         }
 
     def _offsets(self, state: State) -> dict[int, int]:
-        """Return the first bit of each field in the input, which has zeros in front of them."""
+        """Return the position of each field's first bit in the input, which begins with zeros."""
         at = self._program(state).bits - sum(self._widths.values())
         offsets = {}
         for ident, width in self._widths.items():
@@ -382,13 +391,13 @@ class ConfigureTable(HashTable):
 
 
 def _parts(field: Json) -> dict[str, Json]:
-    """Return the numbers of which a slice of a field consists, by their names."""
+    """Return the numbers that describe a slice of a field, by their names."""
     return {each["singleton"]["name"]: each["singleton"] for each in field["container"]}
 
 
 @TABLE_KINDS.register("DynHashCompute")
 class ComputeTable(HashTable):
-    """Hashes of given fields; bits that the program does not use are 0."""
+    """Table that returns the hash of given fields. Bits that the program does not use are 0."""
 
     def _initial(self, state: State) -> dict[str, int]:
         unimplemented(f"{self.name}: the table can only be read")
@@ -421,7 +430,10 @@ class ComputeTable(HashTable):
 
 
 def hash_of(cell: Mapping[str, int], fields: int, bits: int, result_bits: int) -> int:
-    """Return the hash of fields, concatenated to a number of `bits` bits, by a cell, as the switch computes it."""
+    """Return the hash that the switch computes with the configuration in `cell`.
+
+    `fields` are the concatenated fields, a number of `bits` bits.
+    """
     whole = 0
     for word in (cell["slices"] >> 64 * at & _MOST for at in range(cell["count"])):
         part = _Slice.of(word)

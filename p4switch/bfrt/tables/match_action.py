@@ -68,13 +68,13 @@ class MatchTable(Table):
         return query
 
     def _defaults(self, state: State) -> list[Message]:
-        """Return P4Runtime's default entry, if the table has one."""
+        """Return P4Runtime's default entry in a list, which is empty if the table has none."""
         query = self._query()
         query.is_default_action = True
         return read_p4(state, "table_entry", query)
 
     def _found(self, key: Message, state: State) -> Message | None:
-        """Return P4Runtime's entry with a key, if it exists."""
+        """Return P4Runtime's entry with a key, or None if it does not exist."""
         query = self._query()
         matches, query.priority = self.keys.decode(key)
         query.match.extend(matches)
@@ -160,7 +160,7 @@ class MatchTable(Table):
             super().operate(name, state)
 
     def key_alone(self, entry: Message) -> Message:
-        """Return an entry that has only the key of a P4Runtime entry."""
+        """Return a BfRuntime entry that has only the key of a P4Runtime entry."""
         alone = bfruntime_pb2.TableEntry(table_id=self.id)
         alone.key.CopyFrom(self.keys.encode(entry.match, entry.priority))
         return alone

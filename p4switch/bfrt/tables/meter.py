@@ -30,7 +30,7 @@ class MeterTable(Cells):
         return self.object_name
 
     def bare(self) -> Message:
-        """Return P4Runtime's message that selects all meters."""
+        """Return the P4Runtime message that selects all meters."""
         return p4runtime_pb2.MeterEntry(meter_id=self._p4_id("meter"))
 
     def take(self, given: Mapping[int, Message], cell: Message, state: State) -> None:

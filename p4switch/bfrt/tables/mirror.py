@@ -19,7 +19,7 @@ _Update = bfruntime_pb2.Update
 
 @TABLE_KINDS.register("MirrorCfg")
 class MirrorTable(PathTable):
-    """Mirror sessions, with the complete destination of their copies. A session exists once it has a direction."""
+    """Mirror sessions, with the destination of their copies. A session exists once it has a direction."""
 
     state = "$mirror"
     _NORMAL = 2
@@ -38,7 +38,7 @@ class MirrorTable(PathTable):
         "copy_to_cpu": "copy_to_cpu",
         "max_pkt_len": "max_bytes",
     }
-    """Member of a session that stores each field, where there is one."""
+    """Member of the session's cell that stores a field. Other fields have no such member."""
     _MOST: ClassVar[Mapping[str, int]] = {"port": MAX_PORT, "qid": 127, "cos": 7, "hash1": 8191, "hash2": 8191}
 
     def _indices(self, state: State) -> list[int]:

@@ -28,7 +28,7 @@ _WRITES = frozenset({_Update.INSERT, _Update.MODIFY, _Update.INSERT_OR_MODIFY, _
 
 @TABLE_KINDS.register("PktgenAppCfg")
 class ApplicationTable(PathTable):
-    """Applications of the packet generator, all of which always exist. An entry's action is the trigger."""
+    """Applications of the packet generator. All of them always exist, and the action of an entry is the trigger."""
 
     state = "$pktgen"
     takes = _WRITES
@@ -45,7 +45,7 @@ class ApplicationTable(PathTable):
     }  # fmt: skip
     """Member of the cell that stores a field."""
     _COUNTS: ClassVar[Mapping[str, str]] = {"batch_count_cfg": "batches", "packets_per_batch_cfg": "packets"}
-    """Fields that are one less than the member."""
+    """Member of the cell for each field whose value is one less than the member."""
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)
@@ -59,7 +59,7 @@ class ApplicationTable(PathTable):
         return list(range(int(self._info["size"])))
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Set the given fields of an application; DELETE disables it and sets all to 0."""
+        """Set the given fields of an application. DELETE disables it and sets all fields to 0."""
         index = self._index(entry)
         if index >= int(self._info["size"]):
             invalid(f"{self.name}: application {index}; expected less than {self._info['size']}")
@@ -94,7 +94,7 @@ class ApplicationTable(PathTable):
         return self._store(index, cell, state)
 
     def _check_rate(self, packets: int, timer_ns: int, state: State) -> None:
-        """Refuse a timer that generates more packets than the pipe takes, one for each cycle of its clock."""
+        """Refuse a timer that generates more than one packet per clock cycle of the pipe."""
         clock_hz = ARCHITECTURES.find(state.pipeline.p4info.pkg_info.arch).clock_hz
         if packets * 10**9 > timer_ns * clock_hz:
             least_ns = -(-packets * 10**9 // clock_hz)
@@ -104,7 +104,10 @@ class ApplicationTable(PathTable):
             )
 
     def _default_port(self) -> int:
-        """Return the local port of packets where clients do not choose one: the last group of ports on TNA."""
+        """Return the local port at which packets arrive by default.
+
+        On TNA, where clients do not choose the port, this is the first port of the last group.
+        """
         named = {field["name"] for field in self._data.values()}
         return 0 if "assigned_chnl_id" in named else 68
 
@@ -125,13 +128,13 @@ class ApplicationTable(PathTable):
 
 @TABLE_KINDS.register("PktgenPktBufferCfg")
 class BufferTable(Table):
-    """Bytes of the buffer; a key is a range of them, by its offset and its size."""
+    """Bytes of the buffer. A key is a range of bytes, given by its offset and size."""
 
     takes = _WRITES
     _STATE, _CELL_BYTES = "$pktgen_buffer", PktgenBufferState.BYTES
 
     def _range(self, entry: Message, state: State) -> range:
-        """Return the positions that a key names. Raises P4RuntimeError (INVALID_ARGUMENT)."""
+        """Return the range of bytes that a key selects. Raises P4RuntimeError (INVALID_ARGUMENT)."""
         infos = {info["id"]: info for info in self._info["key"]}
         if {field.field_id for field in entry.key.fields} != infos.keys():
             invalid(f"{self.name}: expected {' and '.join(info['name'] for info in infos.values())} as the key")
@@ -145,7 +148,7 @@ class BufferTable(Table):
         return range(offset, offset + size)
 
     def _bytes(self, of: range, state: State) -> tuple[range, bytes]:
-        """Return the cells that have these positions, and their bytes."""
+        """Return the cells that contain these bytes, and all bytes of the cells."""
         cells = range(of.start // self._CELL_BYTES, (of.stop - 1) // self._CELL_BYTES + 1)
         members = (state.path.members(self._STATE, cell)["bytes"] for cell in cells)
         return cells, b"".join(each.to_bytes(self._CELL_BYTES, "big") for each in members)
@@ -194,8 +197,8 @@ class BufferTable(Table):
 class GeneratorPortTable(PathTable):
     """Ports of the generator.
 
-    `clear_port_down_enable` allows a port to trigger applications by going down again. The other fields are stored and
-    returned, and generation does not depend on them.
+    A port that went down can trigger applications again after `clear_port_down_enable` is written. The
+    other fields are stored and returned, but have no effect.
     """
 
     state = "$port"
@@ -244,7 +247,7 @@ class GeneratorPortTable(PathTable):
 
 @TABLE_KINDS.register("PktgenPortMaskCfg")
 class PortMaskTable(PathTable):
-    """Sets of ports of a pipe that may trigger applications of T2NA by going down."""
+    """Masks of the ports of a pipe that may trigger applications of T2NA by going down."""
 
     state = "$pktgen_port_mask"
     takes = _WRITES

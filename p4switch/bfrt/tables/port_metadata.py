@@ -25,7 +25,7 @@ class PortMetadataTable(Table):
     _STATE, _MEMBER = "$port", "metadata"
 
     def _fields(self, state: State) -> dict[int, int]:
-        """Return the offset of each field from the lowest bit of the port metadata, by id."""
+        """Return, by field id, the position of the field's lowest bit in the port metadata."""
         _, known = state.path.find(self._STATE)
         left = dict(known.kind.cell)[self._MEMBER]
         places = {}

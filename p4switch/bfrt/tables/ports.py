@@ -1,7 +1,6 @@
-"""Tables of ports, and of their counts. Settings of ports are stored and returned; forwarding does not depend on them.
+"""Tables of ports, and of their counters. Most settings of ports are stored and returned, but have no effect.
 
-The rates of links are configured elsewhere. Settings that would change forwarding (loopback, pauses, a direction) are
-refused.
+Link rates are not configured here. Settings that would change forwarding (loopback, pauses, a direction) are refused.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ _COUNTED = {
     "OctetsTransmittedTotal": "octets_sent",
     "FramesTransmittedPriPause": "pfc_sent",
 }
-"""Members of `PortCounts` for each field; other fields are 0, because no frame has an error."""
+"""Member of `PortCounts` for each field. Other fields are 0, because no frame has an error."""
 _KEPT = ("SPEED", "FEC", "N_LANES", "PORT_ENABLE", "AUTO_NEGOTIATION")
 
 
 class PortStatus(Attribute):
-    """Notification of a client when ports go up or down."""
+    """Attribute by which clients are notified when ports go up or down."""
 
     kind = "port_status_notify"
 
@@ -51,7 +50,7 @@ class PortStatus(Attribute):
         super().__init__(table)
         self._ports = table
         self._told: dict[int, dict[int, int]] = {}
-        """Port states last sent to each client that wants them."""
+        """Port states that were last sent to each subscribed client."""
 
     def write(self, given: Message, client: Client, state: State) -> Undo:
         """Enable or disable notifications for a client."""
@@ -68,7 +67,7 @@ class PortStatus(Attribute):
         return undo
 
     def read(self, into: Message) -> None:
-        """Put into a message whether a client is notified."""
+        """Put into a message whether notifications are enabled."""
         into.enable = bool(self._told)
 
     def notices(self, state: State) -> Iterator[Notice | None]:
@@ -152,7 +151,7 @@ class PortTable(FixedTable):
         return int(self._added[port]["PORT_ENABLE"] and state.ports.is_up(port))
 
     def states(self, state: State) -> dict[int, int]:
-        """Return the ports that were added, each with whether it is up."""
+        """Return the state of each port that was added: 1 if it is up, else 0."""
         return {port: self.up(port, state) for port in self._indices(state)}
 
     def key(self, port: int) -> Message:
@@ -164,7 +163,7 @@ class PortTable(FixedTable):
 
 @TABLE_KINDS.register("PortStat")
 class PortStatTable(FixedTable):
-    """Counts of the ports that the switch has. DELETE sets them to 0."""
+    """Counters of the ports that the switch has. DELETE sets them to 0."""
 
     takes = frozenset({_Update.DELETE})
 
@@ -198,7 +197,7 @@ class PortStatTable(FixedTable):
         return self._of(index, state.ports.counts()[index])
 
     def _all_found(self, indices: Sequence[int], state: State) -> list[Message]:
-        """Return entries with the counts of one moment, since all ports are counted at once."""
+        """Return entries with counts of the same time, because all ports are read at once."""
         counts = state.ports.counts()
         return [self._of(index, counts[index]) for index in indices]
 

@@ -24,7 +24,7 @@ _Update = bfruntime_pb2.Update
 
 @TABLE_KINDS.register("Register")
 class RegisterTable(Cells):
-    """Registers. A cell has one value of each field from each pipe."""
+    """Registers. A cell read from several pipes has, for each field, one value per pipe."""
 
     entity = "register_entry"
 
@@ -33,7 +33,7 @@ class RegisterTable(Cells):
         into.data.fields.extend(entry.data.fields)
 
     def bare(self) -> Message:
-        """Return P4Runtime's message that selects all cells."""
+        """Return the P4Runtime message that selects all cells."""
         return p4runtime_pb2.RegisterEntry(register_id=self._p4_id("register"))
 
     def _spec(self, state: State) -> tuple[Message, Message]:
@@ -75,7 +75,7 @@ class RegisterTable(Cells):
 
 @TABLE_KINDS.register("RegisterParam")
 class ParameterTable(RegisterTable):
-    """Parameters of register actions: registers of one cell, which is the default entry."""
+    """Parameters of register actions: registers whose only cell is the default entry."""
 
     def write_default(self, kind: int, entry: Message, state: State) -> Undo:
         """Set the number, or restore that of the program (RESET, DELETE)."""

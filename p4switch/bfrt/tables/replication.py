@@ -1,7 +1,7 @@
 """Multicast groups and their nodes, pruned ports, and the port for copies to the CPU.
 
-Pruned ports and the port for copies to the CPU are states of the packet path, as for P4Runtime. Groups are trees
-(`ReplicationStore.trees`).
+Pruned ports and the port for copies to the CPU are states of the packet path. Groups are trees in
+`ReplicationStore.trees`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class PruneTable(PathTable):
 
 @TABLE_KINDS.register("PrePort")
 class CpuPortTable(PathTable):
-    """Ports of groups: backup ports, ports without copies, and the port that receives the copies to the CPU."""
+    """Settings of ports for groups: backup ports, ports without copies, and the port for copies to the CPU."""
 
     state = "$device"
     _PORTS = "$port"
@@ -79,7 +79,7 @@ class CpuPortTable(PathTable):
         return sorted({*self._cpu_ports(state), *set_up})
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Set the given fields of a port; a port is its own backup if it has none."""
+        """Set the given fields of a port. A port without a backup port is its own backup."""
         (port,) = _ports(self.name, [self._index(entry)])
         if kind == _Update.DELETE:
             return self._remove(port, state)
@@ -98,7 +98,7 @@ class CpuPortTable(PathTable):
         return state.write(p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY, entity=entity))
 
     def _set_cpu(self, port: int, enabled: int, state: State) -> Undo:
-        """Make a port the CPU port, or a normal port again; other members of the cell keep their values."""
+        """Make a port the CPU port, or a normal port again. Other members of the cell keep their values."""
         if not enabled and port not in self._cpu_ports(state):
             return lambda: None
         return self._store(0, {**self._cell(0, state), "cpu_port": port * enabled, "cpu_enabled": enabled}, state)
@@ -131,10 +131,10 @@ def _ports(table: str, ports: Iterable[int]) -> list[int]:
 
 
 class TreeTable(FixedTable):
-    """Table over one kind of part of multicast groups, stored in a dictionary of the trees."""
+    """Base of the tables of groups, nodes, ECMPs and LAGs, each of which is a dictionary of the trees."""
 
     part: ClassVar[str]
-    """Name of that dictionary."""
+    """Name of the dictionary."""
 
     def _there(self, state: State) -> dict[int, Any]:
         parts: dict[int, Any] = getattr(state.replication.trees, self.part)
@@ -144,7 +144,7 @@ class TreeTable(FixedTable):
         return sorted(self._there(state))
 
     def write_entry(self, kind: int, entry: Message, state: State) -> Undo:
-        """Write a part; fields that are not given keep their value, or are empty in a new part."""
+        """Write an entry. Fields that are not given keep their value; in a new entry they are empty."""
         index, there = self._index(entry), self._there(state)
         self._check_exists(kind, index in there)
         if kind == _Update.DELETE:
@@ -160,14 +160,14 @@ class TreeTable(FixedTable):
 
     @abstractmethod
     def _set(self, state: State) -> Callable[[int, Any], Undo]:
-        """Return a function that stores a part by its index, or removes it if the part is None."""
+        """Return a function that stores an entry by its index, or removes the entry if it is given None."""
 
     @abstractmethod
     def _made(self, old: Any, given: Mapping[str, Message]) -> Any:
-        """Return the part with the given fields, and the other fields of an old part."""
+        """Return an entry with the given fields; its other fields are those of the old entry."""
 
     def _changed(self, old: Any, given: Any, removes: bool) -> Any:
-        """Return the old part with the links of the given part added or removed."""
+        """Return the old entry with the links of the given entry added or removed."""
         raise NotImplementedError
 
     def _links(self, old: tuple[_T, ...], given: tuple[_T, ...], removes: bool, same: Callable[[_T], int]) -> Any:
@@ -181,10 +181,10 @@ class TreeTable(FixedTable):
 
 
 class ReplicationConfig(Attribute):
-    """Settings common to all groups: the replication id whose packets are pruned at every node, and backup ports.
+    """Settings of all groups: the replication id whose packets are pruned at every node, and backup ports.
 
-    Settings of the engine's time sharing are stored and returned, but have no effect, because replication takes no time
-    here.
+    Settings of the replication engine's time sharing are stored and returned, but have no effect,
+    because replication takes no time.
     """
 
     kind = "pre_device_config"
@@ -225,7 +225,7 @@ class ReplicationConfig(Attribute):
 
 @TABLE_KINDS.register("PreMgid")
 class GroupTable(TreeTable):
-    """Multicast groups, made of nodes and ECMPs, each of which may have an exclusion id in the group."""
+    """Multicast groups. A group consists of nodes and ECMPs, each of which may have an exclusion id."""
 
     part = "trees"
     takes = EVERY | {_Update.MODIFY_INC}
@@ -325,7 +325,7 @@ class LagTable(TreeTable):
     _MOST_REMOTE = 255
 
     def _check_exists(self, kind: int, there: bool) -> None:
-        """Refuse to delete a missing entry; adding and changing are the same."""
+        """Refuse to delete a missing entry. Adding and changing are the same."""
         if kind == _Update.DELETE:
             super()._check_exists(kind, there)
 

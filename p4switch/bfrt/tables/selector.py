@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from p4switch.p4runtime.profiles import Slots, Undo
 
 _Update = bfruntime_pb2.Update
-_MOST_HASH = (1 << 32) - 1  # largest hash; its low bits choose a member
+_MOST_HASH = (1 << 32) - 1  # largest hash, whose low bits choose a member
 
 
 @TABLE_KINDS.register("Selector")
@@ -34,7 +34,7 @@ class SelectorTable(Table):
         self._profile = self._p4_id("selector")
         self._largest = min(int(self._data[Id.MAX_GROUP_SIZE]["type"]["default_value"]), MOST_MEMBERS)
         self._offsets: dict[int, int] = {}
-        """Position of each group on a chip, which is only returned to clients."""
+        """Position of each group on a chip. It is returned to clients, but has no effect."""
 
     def forget(self) -> None:
         """Forget all groups."""
@@ -95,7 +95,7 @@ class SelectorTable(Table):
         return tuple(zip(members, states or [True] * len(members), strict=True))
 
     def _changed(self, slots: Slots, given: Slots, *, takes_away: bool) -> Slots:
-        """Return the slots without the given ones, or with the given ones added or changed."""
+        """Return `slots` with the given slots removed, or with the given slots added or changed."""
         changes = dict(given)
         there = {member for member, _ in slots}
         if not takes_away:
@@ -107,9 +107,9 @@ class SelectorTable(Table):
         return tuple(slot for slot in slots if slot[0] not in changes)
 
     def _offset(self, given: Mapping[int, Message], max_size: int) -> int | None:
-        """Return the given position of a group's members on a chip, if any.
+        """Return the given position of a group's members on a chip, or None.
 
-        It has to be a multiple of the group's size rounded up to a power of two.
+        The position has to be a multiple of the group's size rounded up to a power of two.
         """
         if Id.ADT_OFFSET not in given:
             return None
@@ -156,7 +156,7 @@ class SelectorTable(Table):
 
 @TABLE_KINDS.register("SelectorGetMember")
 class GetMemberTable(ReadOnlyTable, AnyPipe):
-    """The member of a group to which a hash leads."""
+    """Table that returns the member of a group that a hash chooses."""
 
     def __init__(self, info: Json, ids: Mapping[tuple[str, str], int]) -> None:
         super().__init__(info, ids)

@@ -1,4 +1,4 @@
-"""The traffic manager: the queues of each port, the order in which a port serves them, and counts."""
+"""Tables of the traffic manager: the queues of each port, their scheduling, and counters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HIGHEST_PRIORITY = 7
 
 def _groups(state: State) -> PortGroups:
     groups = ARCHITECTURES.find(state.pipeline.p4info.pkg_info.arch).port_groups
-    assert groups is not None  # of each architecture that has these tables
+    assert groups is not None  # every architecture with these tables has groups
     return groups
 
 
@@ -48,13 +48,13 @@ class _ReadOnly(ReadOnlyTable, FixedTable):
 
 
 class _Queues(FixedTable):
-    """Base of tables of the queues of a pipe, all of which always exist.
+    """Base of tables of a pipe's queues, all of which always exist.
 
-    The key is a group and a queue of the group; an index has both.
+    The key is a group and the number of a queue in the group. An index combines both numbers.
     """
 
     def check_read(self, entry: Message, pipe: int) -> None:
-        """Refuse to read the entries of all pipes, as each pipe has other queues."""
+        """Refuse to read the entries of all pipes, because each pipe has its own queues."""
         super().check_read(entry, pipe)
         if pipe == ALL_PIPES and len(self.pipes) > 1:
             invalid(f"{self.name}: expected a pipe, as each has queues of its own")
@@ -82,7 +82,7 @@ class _Queues(FixedTable):
         return [group << _KEY_BITS | queue for group in range(groups.count) for queue in range(groups.group_queues)]
 
     def _place(self, index: int, state: State) -> tuple[int, int]:
-        """Return the port of the pipe and its queue.
+        """Return the local port, and the number of the queue at that port.
 
         Raises P4RuntimeError (INVALID_ARGUMENT) if the pipe does not have them.
         """
@@ -96,7 +96,7 @@ class _Queues(FixedTable):
 
 @TABLE_KINDS.register("TmPortCfg")
 class PortQueuesTable(_ReadOnly):
-    """Group of each port, and the group's numbers of the port's queues."""
+    """Group of each port, and the numbers in the group of the port's queues."""
 
     def _indices(self, state: State) -> list[int]:
         return _ports(state)
@@ -275,7 +275,7 @@ class SchedulingTable(_QueueShapers):
 
 
 class _Counts(_ReadOnly):
-    """Base of tables of what queues have lost and hold."""
+    """Base of tables with counters of queues: lost packets, and cells in the queue."""
 
     def _told_counts(self, index: int, counts: QueueCounts) -> Message:
         entry = self._entry(index)
@@ -287,7 +287,7 @@ class _Counts(_ReadOnly):
 
 @TABLE_KINDS.register("TmCounterEgPort")
 class PortCountsTable(_Counts):
-    """Counts of all queues of a port together, of each port that the switch has."""
+    """Counters of each port of the switch: the sums over the port's queues."""
 
     def _indices(self, state: State) -> list[int]:
         return sorted(state.ports.counts())

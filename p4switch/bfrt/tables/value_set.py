@@ -61,7 +61,10 @@ class ValueSetTable(Table):
         return write_p4(state, P4Update.MODIFY, "value_set_entry", value_set)
 
     def _member(self, key: Message) -> Message:
-        """Return a key, which is ternary in BfRuntime, as a P4Runtime member, whose fields are exact without a mask."""
+        """Return a BfRuntime key, whose fields are ternary, as a P4Runtime member.
+
+        Fields without a mask become exact.
+        """
         member = p4runtime_pb2.ValueSetMember()
         matches, _ = self._keys.decode(key)
         whole = {f["id"]: canonical((1 << width_of(f)) - 1) for f in self._info["key"]}
