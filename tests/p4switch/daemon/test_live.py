@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from p4switch import daemon
-from p4switch.architectures.tna.state import ScheduleState
+from p4switch.architectures.tna.state import ScheduleState, ShaperState
 from p4switch.compiler import compile_program
 from p4switch.engine import build
 from p4switch.engine.objects import packed
@@ -85,6 +86,29 @@ def test_a_running_switch_serves_a_queue_once_it_is_enabled(tmp_path: Path) -> N
     assert counts[16].queues[9] == QueueCounts(0, 2, 2)
     disable(0)
     assert left(1) == [9]
+    live.stop()
+    live.set_switch(None)
+
+
+def test_a_running_switch_sends_at_the_rate_of_a_token_bucket(tmp_path: Path) -> None:
+    """Packets of queue 9 leave 20 times a second, and another queue's at once."""
+    ingress = "apply { tm.ucast_egress_port = 16; tm.qid = hdr.h.kind[6:0]; }"
+    module = daemon.load()
+    live = module.Live()
+    for port in (8, 16):
+        live.add_port(port, None)
+    switch = module.Switch(str(build(tofino.compiled(tmp_path, "t2na", INGRESS=ingress).program)))
+    live.set_switch(switch)
+    bucket = {**dict.fromkeys(dict(ShaperState.cell), 0), "limited": 1, "packets": 1, "max_rate": 20}
+    switch.object_write("$queue_shaper", 16 * ScheduleState.QUEUES + 9, packed(ShaperState, bucket))
+    for queue in (9, 9, 9, 9, 10):
+        live.inject(8, bytes([queue]).ljust(100, b"\1"))
+    got: list[int] = []
+    began = time.monotonic()
+    live.start()
+    wait_until(lambda: bool(got.extend(data[0] for data in live.take(0.1))) or len(got) == 5)
+    assert time.monotonic() - began > 2 / 20
+    assert got == [9, 10, 9, 9, 9]
     live.stop()
     live.set_switch(None)
 
