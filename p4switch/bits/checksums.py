@@ -1,4 +1,4 @@
-"""Checksums and hashes by BMv2's names: CRCs by their parameters, the Internet checksum over any domain."""
+"""Checksums and hashes by BMv2's names: CRCs, and the Internet checksum for values of any domain."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from p4switch.compiler.types import Bits
 
 @dataclass(frozen=True)
 class Crc:
-    """A CRC of `width` bits.
+    """CRC of `width` bits.
 
-    If it is `reflected`, it processes the lowest bit of a byte first and its register is reversed.
+    A `reflected` CRC processes the lowest bit of a byte first, and its register is reversed.
     """
 
     width: int
@@ -26,7 +26,7 @@ class Crc:
     reflected: bool
 
     def step(self, byte: int) -> int:
-        """Return the register after `byte` is processed, starting from a register of zeros."""
+        """Return the register after processing `byte`. The register is zero before that."""
         if self.reflected:
             register, polynomial = byte, reflect(self.polynomial, self.width)
             for _ in range(8):
@@ -62,9 +62,9 @@ CRCS = {
     "crc32_custom": Crc(32, 0x04C11DB7, 0xFFFFFFFF, 0xFFFFFFFF, True),
     "crc64_custom": Crc(64, 0x1B, 0, 0, True),
 }
-"""CRCs by BMv2's names. The custom ones have the parameters that BMv2 starts with."""
+"""CRCs by BMv2's names. Custom CRCs have BMv2's initial parameters."""
 DRAWN = "random"
-"""Algorithm that ignores the fields: each of its values is a random number."""
+"""Name of the algorithm that ignores its input and returns random numbers."""
 _NAMED = re.compile(r"crc(\d+)_([0-9a-f]+)_([0-9a-f]+)_([0-9a-f]+)_([rp])")
 
 
@@ -85,7 +85,10 @@ def crc_of(name: str) -> Crc | None:
 
 
 def internet_checksum(domain: Domain[Value], data: Value, bits: int) -> Value:
-    """Return the Internet checksum (RFC 1071) of at most 2**16 words: `bits` bits, filled up with zeros at the end."""
+    """Return the Internet checksum (RFC 1071) of `bits` bits, which are at most 2**16 words.
+
+    Zeros at the end fill up the last word.
+    """
     word, wide = Bits(16), Bits(32)
     fill = -bits % 16
     if fill:
@@ -100,7 +103,7 @@ def internet_checksum(domain: Domain[Value], data: Value, bits: int) -> Value:
 
 
 def xor_words(data: bytes, size: int) -> int:
-    """Return the exclusive or of words of `size` bytes, the last one filled up with zeros."""
+    """Return the exclusive or of all words of `size` bytes. Zeros fill up the last word."""
     padded = data + bytes(-len(data) % size)
     result = 0
     for i in range(0, len(padded), size):
@@ -119,7 +122,7 @@ _OTHERS: dict[str, Callable[[bytes], int]] = {
 
 
 def hashed(algorithm: str, data: int, bits: int) -> int | None:
-    """Return the hash `algorithm` over `bits` bits, padded with zeros; None if the algorithm is unknown."""
+    """Return the hash of `bits` bits, padded with zeros; None if the algorithm is unknown."""
     octets = (data << -bits % 8).to_bytes(-(-bits // 8), "big")
     crc = crc_of(algorithm)
     if crc is not None:

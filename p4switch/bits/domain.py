@@ -1,4 +1,4 @@
-"""Composition of P4's operators for values of any kind, and the ranges of types."""
+"""Base of the domains, and the ranges of types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fits(value: int, t: Bits) -> bool:
 
 
 def wrap(value: int, t: Type) -> int:
-    """Return `value` modulo 2**width, as a value of `t`; a bool is 0 or 1, and `int` is not limited."""
+    """Return `value` modulo 2**width as a value of `t`. A bool is 0 or 1, and an `int` is unchanged."""
     if isinstance(t, Bool):
         return int(value != 0)
     if not isinstance(t, Bits):
@@ -43,13 +43,13 @@ def wrap(value: int, t: Type) -> int:
 
 
 def unsigned(value: int, t: Type) -> int:
-    """Return the bits of `value` as a number, two's complement for signed types."""
+    """Return the bits of `value` as an unsigned number; signed types are in two's complement."""
     bits = width_of(t)
     return value if bits is None else value & (1 << bits) - 1
 
 
 class Domain(ABC, Generic[Value]):
-    """Operations on values of type `Bits`, `Bool` and, where a domain has it, `int`.
+    """Operations on values of type `Bits`, `Bool` and, in some domains, `int`.
 
     Results are in the range of their type.
     """
@@ -69,7 +69,7 @@ class Domain(ABC, Generic[Value]):
 
     @abstractmethod
     def shift(self, op: str, a: Value, amount: Value, t: Type) -> Value:
-        """Return `a << amount` or `a >> amount`; `amount` is unsigned and has a width of its own."""
+        """Return `a << amount` or `a >> amount`. `amount` is unsigned and may have another width than `a`."""
 
     @abstractmethod
     def compare(self, op: str, a: Value, b: Value, t: Type) -> Value:
@@ -88,7 +88,7 @@ class Domain(ABC, Generic[Value]):
     def choose(self, condition: Value, yes: Value, no: Value) -> Value: ...
 
     def clamp(self, a: Value, low: int, high: int, t: Type) -> Value:
-        """Return the value from `low` to `high` that is next to `a`; `t` can represent all three."""
+        """Return `a` limited to the range from `low` to `high`; `t` can represent all three numbers."""
         least, most = self.constant(low, t), self.constant(high, t)
         below_high = self.choose(self.compare(">", a, most, t), most, a)
         return self.choose(self.compare("<", a, least, t), least, below_high)

@@ -1,4 +1,4 @@
-"""Values as terms of z3: bit vectors of the width of their type, and bools."""
+"""Domain of z3 terms: bit vectors as wide as their type, and bools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNSIGNED: dict[str, Callable[[Term, Term], Term]] = {"<": z3.ULT, "<=": z3.ULE,
 
 
 def resize(z: Term, bits: int, signed: bool = False) -> Term:
-    """Return a bit vector of `bits` bits: cut off, or extended."""
+    """Return a bit vector truncated or extended to `bits` bits."""
     if z.size() > bits:
         return z3.Extract(bits - 1, 0, z)
     if z.size() < bits:

@@ -1,4 +1,4 @@
-"""Values as Python integers, in the range of their type; bools are 0 and 1."""
+"""Domain of Python integers in the range of their type; bools are 0 and 1."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Integers(Domain[int]):
     def shift(self, op: str, a: int, amount: int, t: Type) -> int:
         if not isinstance(t, Bits):
             return a << amount if op == "<<" else a >> amount
-        amount = min(amount, t.width)  # no bits are left, or only copies of the sign
+        amount = min(amount, t.width)  # a longer shift has the same result: 0, or copies of the sign
         return wrap(a << amount if op == "<<" else a >> amount, t)
 
     def compare(self, op: str, a: int, b: int, t: Type) -> int:

@@ -22,7 +22,7 @@ def unary(domain: Domain[Value], op: str, t: Type, a: Value) -> Value:
 
 
 def binary(domain: Domain[Value], op: str, t: Type, operands: Type, a: Value, b: Value) -> Value:
-    """Return `a op b` of type `t`; `operands` is the type of `a` and, except for shifts, of `b`."""
+    """Return `a op b` as a value of type `t`; `operands` is the type of `a` and, except for shifts, of `b`."""
     if op in ARITHMETIC:
         return domain.arithmetic(op, a, b, t)
     if op in SHIFTS:
@@ -43,7 +43,7 @@ def saturating(domain: Domain[Value], op: str, t: Bits, a: Value, b: Value) -> V
 
 
 def saturated(domain: Domain[Value], source: Type, t: Bits, a: Value) -> Value:
-    """Return `a` of type `source`, limited to the range of `t`, which is part of that of `source`."""
+    """Return `a`, of type `source`, limited to the range of `t`. That range is part of the range of `source`."""
     return domain.resize(domain.clamp(a, *limits(t), source), source, t)
 
 
@@ -54,7 +54,7 @@ def cast(domain: Domain[Value], source: Type, target: Type, a: Value) -> Value:
 
 
 def concatenate(domain: Domain[Value], t: Type, of_a: Type, of_b: Type, a: Value, b: Value) -> Value:
-    """Return `a ++ b`, which is signed where `a` is."""
+    """Return `a ++ b`, which is signed if `a` is signed."""
     joined = domain.join(a, of_a, b, of_b)
     return domain.resize(joined, Bits(t.width), t) if isinstance(t, Bits) else joined
 

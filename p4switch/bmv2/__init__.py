@@ -2,7 +2,7 @@
 
     program = read(json)
 
-`schema` checks the structure, `program` makes the nodes.
+`schema` checks the structure of the JSON, and `program` creates the nodes.
 """
 
 from p4switch.bmv2.program import read, stands_outside

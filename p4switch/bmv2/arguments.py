@@ -1,4 +1,4 @@
-"""Arguments of an extern's primitive, read one after the other by the class of the operation."""
+"""Arguments of an extern's primitive, which the class of the operation reads one after the other."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _VALUES = (*_PLACES, ir.Const, ir.Param, ir.Op, ir.Valid, ir.Lookahead, ir.LastI
 
 
 class Arguments:
-    """Reader of arguments. Each method takes the next argument and raises JsonError if it has another kind.
+    """Reader of arguments. Each method reads the next argument, and raises JsonError if it has another kind.
 
-    `span` is that of the primitive.
+    `span` is the source position of the primitive.
     """
 
     def __init__(

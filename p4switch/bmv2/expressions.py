@@ -1,7 +1,7 @@
 """Expressions of BMv2 JSON as nodes.
 
-BMv2 computes with unlimited width and truncates when it stores a value. So operators have type `int` here, and casts
-truncate.
+BMv2 computes with unlimited width and truncates when it stores a value. Operators therefore have type `int` here, and
+casts truncate.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def _is_bool(expr: ir.Expr) -> bool:
 
 
 def as_bool(expr: ir.Expr) -> ir.Expr:
-    """Return a bool as it is, and for a number whether it is not 0."""
+    """Return a bool unchanged, and a number as the condition that it is not 0."""
     if isinstance(expr, ir.Op) and expr.op == "cast" and _is_bool(expr.args[0]):
         return expr.args[0]
     return expr if _is_bool(expr) else ir.Op("cast", (expr,), ir.BOOL)
 
 
 def as_number(expr: ir.Expr) -> ir.Expr:
-    """Return 1 for true, 0 for false, and a number as it is."""
+    """Return a number unchanged, and a bool as 1 or 0."""
     return ir.Op("cast", (expr,), ir.Bits(1)) if _is_bool(expr) else expr
 
 
@@ -156,9 +156,9 @@ class Expressions:
         return as_bool(self.number(json))
 
     def argument(self, json: Json) -> ir.Expr:
-        """Return an argument of an operation.
+        """Return an argument of an operation as a number.
 
-        It is a number, cast to `int` if it is a field written as an expression.
+        A field that is written as an expression is cast to `int`.
         """
         value = self.number(json)
         wrapped = isinstance(json, Mapping) and json.get("type") == "expression"

@@ -12,7 +12,7 @@ from p4switch.ir.graph import reverse_postorder
 
 @dataclass(slots=True, eq=False)
 class Jump:
-    """Jump to the item with number `target`; if there is a condition, only where it is false."""
+    """Jump to the item with number `target`. A jump with a condition is taken only if the condition is false."""
 
     target: int
     condition: ir.Expr | None = None
@@ -55,7 +55,7 @@ def flat(start: ir.Block) -> list[Item]:
 
 
 def blocks(items: Sequence[Item]) -> ir.Block:
-    """Return the first of the blocks that a sequence of operations and jumps consists of."""
+    """Convert a sequence of operations and jumps to blocks, and return the first block."""
     count = len(items)
     jumps = {i: item for i, item in enumerate(items) if isinstance(item, Jump)}
     firsts = sorted({0, count, *(jump.target for jump in jumps.values()), *(at + 1 for at in jumps)})

@@ -1,6 +1,6 @@
 """Primitives of actions and deparsers, and operations of parsers, as operations of the intermediate representation.
 
-Operations of externs are read by the classes of their architecture, which are found by the name of the primitive.
+The classes of an architecture read the operations of its externs. They are found by the name of the primitive.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ARITHMETIC = {"add": "+", "subtract": "-", "bit_xor": "^", "bit_or": "|", "bit_
                "shift_right": ">>"}  # fmt: skip
 
 Externs = Mapping[str, type[ir.ExternOperation]]
-"""Operations of externs, by the names of their primitives."""
+"""Operations of externs by the name of their primitive."""
 Calculations = Mapping[str, ir.Calculation]
 
 
@@ -46,9 +46,9 @@ class Operations:
     # Actions and deparsers
 
     def body(self, primitives: Sequence[schema.Primitive]) -> ir.Block:
-        """Return the first of the blocks that primitives with jumps consist of."""
+        """Convert primitives with jumps to blocks, and return the first block."""
         items: list[Item] = []
-        places = [0]  # numbers of the items that each primitive becomes
+        places = [0]  # number of the first item of each primitive
         for primitive in primitives:
             items += [self._jump(primitive, len(primitives))] if primitive.op in _JUMPS else self.primitive(primitive)
             places.append(len(items))

@@ -24,7 +24,7 @@ _Named = TypeVar("_Named", schema.Calculation, schema.ParseVset, schema.ActionPr
 
 
 def read(document: Mapping[str, Json]) -> ir.Program:
-    """Return the program of a BMv2 JSON, p4c's or that of the built-in compiler.
+    """Return the program in a BMv2 JSON of p4c or of the built-in compiler.
 
     Raises JsonError, which names the first violation of the format.
     """
@@ -33,7 +33,7 @@ def read(document: Mapping[str, Json]) -> ir.Program:
 
 
 def stands_outside(name: str, keys: Sequence[object], const: bool) -> bool:
-    """Return whether compilers make a table like this one for statements outside of actions."""
+    """Return whether this table is one that compilers create for statements outside of actions."""
     return const and not keys and name.startswith("tbl_")
 
 
@@ -42,7 +42,7 @@ def _by_name(items: Sequence[_Named]) -> dict[str, _Named]:
 
 
 class _Reader:
-    """Builder of a program, part by part; a part is built before those that refer to it."""
+    """Builder of a program. A part is built before the parts that refer to it."""
 
     def __init__(self, document: Mapping[str, Json]) -> None:
         self._json = json = schema.validate(document)
@@ -157,7 +157,10 @@ class _Reader:
         return lookahead(key.get("value")) if key.get("type") == "lookahead" else self._x.place(key)
 
     def _case(self, transition: schema.Transition, widths: Sequence[int]) -> list[tuple[int, int | None]] | str:
-        """Return a transition's value and mask, with whole bytes for each key and the last key lowest."""
+        """Return the values and masks of a transition's keys, or the name of a value set.
+
+        The JSON has one number for all keys. Each key takes whole bytes, and the last key is lowest.
+        """
         if transition.type == "default":
             return []
         if transition.type == "parse_vset":
@@ -328,7 +331,7 @@ class _Reader:
         return ir.ExternInstance(instance.name, instance.type, attributes, self._span(instance.place))
 
     def _checksum(self, checksum: schema.Checksum) -> list[ir.Checksum]:
-        """Return one checksum for each of its uses: verification, update."""
+        """Return a checksum for each use, verification and update."""
         calculation = found("calculation", checksum.calculation, self._calculations, f"checksum {checksum.name}: ")
         target = self._x.field(list(checksum.target))
         if isinstance(target, ir.Valid):

@@ -1,4 +1,4 @@
-"""The BMv2 JSON format as types. This module checks structure and types, `program` checks names and meaning.
+"""The BMv2 JSON format as types. This module checks structure and types; `program` checks names and meaning.
 
 The format is described in docs/JSON_format.md of the behavioral-model project. Keys that the engine does not need are
 ignored. Expressions stay plain JSON (`Json`): `expressions` reads them.
@@ -34,7 +34,8 @@ MAX_FIELD_BITS = 2048
 MAX_NESTING = 500
 """Maximum nesting of objects and lists.
 
-An operator takes four or five levels; the built-in compiler stays below half of the limit.
+An operator takes four or five levels. JSON of the built-in compiler reaches less than half of the
+limit.
 """
 
 
@@ -43,7 +44,7 @@ class JsonError(ProgramError):
 
 
 class Model(BaseModel):
-    # Validators are built at the first reading: most commands read no JSON.
+    # Validators are built when JSON is first read, because most commands read none.
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
@@ -114,7 +115,7 @@ class Transition(Model):
     @model_validator(mode="before")
     @classmethod
     def _old_default(cls, data: Json) -> Json:
-        """Convert the default transition of older compilers, which write it as a value."""
+        """Convert the form in which older compilers write the default transition."""
         if isinstance(data, dict) and data.get("value") == "default":
             return {**data, "type": "default", "value": None}
         return data
@@ -333,7 +334,7 @@ class Program(Model):
 
 
 def _check_nesting(document: Json) -> None:
-    """Raise JsonError for deep nesting, which would exceed the recursion limits of readers and of the C compiler."""
+    """Raise JsonError for nesting too deep for the recursion limits of readers and of the C compiler."""
     level: list[Json] = [document]
     for _ in range(MAX_NESTING + 1):
         level = [

@@ -26,7 +26,7 @@ def unique(what: str, values: Iterable[str | int]) -> None:
 def found(
     what: str, name: str | int | None, known: Mapping[str, _Found] | Mapping[int, _Found], where: str = ""
 ) -> _Found:
-    """Return the object with a name or number. Raises JsonError, which names `where`."""
+    """Return the object with a name or number. Raises JsonError, whose message names `where`."""
     if name not in known:
         raise JsonError(f"BMv2 JSON: {where}there is no {what} {name}")
     return known[name]  # type: ignore[index]
@@ -47,7 +47,7 @@ def _fields(fields: Sequence[tuple[str, types.Type]]) -> list[types.Field]:
 
 
 def _header(item: schema.HeaderType) -> types.Header:
-    """Return a header type; a varbit field may use all bits that the other fields leave."""
+    """Return a header type. A varbit field may take all bits that the other fields leave."""
     unique(f"field name in {item.name}", (name for name, *_ in item.fields))
     fixed = sum(width for _, width, *_ in item.fields if width != "*")
     if len(item.fields) - sum(width != "*" for _, width, *_ in item.fields) > 1:

@@ -38,9 +38,10 @@ def hex_value(json: Json) -> int:
 
 
 def number(value: int, width: int = 0) -> ir.Const:
-    """Return a number.
+    """Return a number as a constant.
 
-    Numbers have no width in BMv2; the type has the width of the digits, if they are more than needed.
+    Numbers have no width in BMv2. The constant has the width of its digits if that is more than the
+    value needs.
     """
     return _of_digits(value, -(-width // 8) * 2)
 

@@ -189,7 +189,7 @@ class _Primitives(ir.OperationVisitor[Json]):
 
 
 def _condition(expr: ir.Expr) -> Json:
-    """Return a condition as an argument, which is a number."""
+    """Return a condition as an argument. Arguments are numbers."""
     if isinstance(expr, ir.Op) and expr.op == "cast":
         return _argument(expr.args[0])
     return {"type": "expression", "value": _op("b2d", None, _value(expr))}
@@ -305,7 +305,7 @@ class _Writer:
         return {"source_info": {"filename": file, "line": line, "column": column, "source_fragment": text}}
 
     def _next(self, what: str) -> int:
-        """Return the next number of a kind of object that is numbered across all pipelines."""
+        """Return the next number of a kind of objects. They are numbered across all pipelines."""
         self._numbers[what] += 1
         return self._numbers[what] - 1
 
@@ -564,5 +564,5 @@ def _field_lists(lists: Iterable[ir.FieldList]) -> list[Json]:
 
 
 def to_json(program: ir.Program) -> Json:
-    """Return the JSON of a program for BMv2, from which `read` makes the same program."""
+    """Return the BMv2 JSON of a program. `read` returns the same program for it."""
     return _Writer(program).json()

@@ -1,11 +1,11 @@
-"""P4-16 source to BMv2 JSON and P4Info, and `bf-rt.json` where BfRuntime knows the architecture.
+"""Compiler from P4-16 source to BMv2 JSON and P4Info, and to `bf-rt.json` if BfRuntime knows the architecture.
 
     compiled = compile_program("program.p4")
     compiled.json, compiled.p4info
 
-A program for a chip may have several pipelines. Each is compiled by itself (`compile_pipelines`).
+A program for a chip may have several pipelines. Each is compiled separately (`compile_pipelines`).
 
-Results are kept in `p4switch.cache`, addressed by the preprocessed text and the compiler's own source.
+Results are kept in `p4switch.cache`. Their key consists of the preprocessed text and the compiler's own source.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SOURCES = ("architectures", "bfrt", "bits", "bmv2", "compiler", "engine", "ir",
 
 
 class Compiled:
-    """A compiled program."""
+    """Result of a compilation."""
 
     def __init__(
         self, json_text: str, p4info_bytes: bytes, warnings: Sequence[tuple[str, str]] = (), bf_rt_text: str = "null",
@@ -47,7 +47,10 @@ class Compiled:
         self._p4info_bytes = p4info_bytes
         self._bf_rt_text = bf_rt_text
         self.named_warnings = tuple((name, text) for name, text in warnings)
-        """Warnings with their names (`warnings.NAMES`): `file:line:col: warning: text [name]`, and the source line."""
+        """Name (one of `warnings.NAMES`) and text of each warning.
+
+        The text is `file:line:col: warning: text [name]`, followed by the source line.
+        """
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -62,7 +65,7 @@ class Compiled:
 
     @functools.cached_property
     def program(self) -> ir.Program:
-        """The program in the form that the engine takes: the compiled one, or one read from the JSON."""
+        """The program in the form that the engine takes; it is read from the JSON if the result is from the cache."""
         if self._program is not None:
             return self._program
         from p4switch.bmv2 import read
@@ -119,7 +122,7 @@ class Compiled:
         if p4info_path is not None:
             info = self._p4info_bytes if str(p4info_path).endswith(".bin") else self._p4info_text
             path = Path(p4info_path)
-            contents[path] = contents.get(path, b"") + info  # the root of a device or a pipe, which takes both
+            contents[path] = contents.get(path, b"") + info  # options may name the same pipe, which gets both
         if bf_rt_path is not None:
             path = Path(bf_rt_path)
             contents[path] = contents.get(path, b"") + (json.dumps(self.bf_rt, indent=2) + "\n").encode()
@@ -135,7 +138,7 @@ class Compiled:
 
 @functools.cache
 def _compiler_digest() -> str:
-    """Return a digest of the compiler's own source, and of the tools that it compiles with."""
+    """Return a digest of the compiler's own source, and of the packages that it uses."""
     files = sorted(f for folder in _SOURCES for kind in ("*.py", "*.p4") for f in (_HERE.parent / folder).rglob(kind))
     return cache.digest(*(part for f in files for part in (str(f.relative_to(_HERE.parent)), f.read_bytes())))
 
@@ -146,7 +149,7 @@ def preprocess(
     defines: Mapping[str, str] | None = None,
     arch: str | None = None,
 ) -> SourceMap:
-    """Return the preprocessed text of a program with its files, as `compile_program` compiles it.
+    """Return the preprocessed text of a program, as `compile_program` compiles it.
 
     Parameters
     ----------
@@ -156,7 +159,7 @@ def preprocess(
     Returns
     -------
     SourceMap
-        The text, and the file and line of each of its lines.
+        The text, with the file and line from which each part comes.
 
     Raises
     ------
@@ -183,13 +186,13 @@ def compile_program(
     path
         File of the program.
     include_dirs
-        Folders that are searched for includes before those of the architectures (`core.p4` ...).
+        Folders that are searched for include files, before those of the architectures (`core.p4` ...).
     defines
         Texts of macros by name.
     arch
-        Name of the architecture; default: the one that has the package of `main`.
+        Name of the architecture. Default: the architecture that has the package of `main`.
     pipeline
-        Number of a pipeline of the program, from 0; default: the only one.
+        Number of a pipeline of the program, from 0. Default: the only pipeline.
 
     Returns
     -------
@@ -203,7 +206,8 @@ def compile_program(
     UserError
         If a file cannot be read, or there is no such architecture.
     """
-    # Only the preprocessor is loaded unless something has to be compiled, because loading takes most of the time.
+    # Only the preprocessor is imported unless the program has to be compiled, because the imports
+    # take most of the time.
     source = preprocess(path, include_dirs, defines, arch)
     externs = [file.read_bytes() for file in extern_files()]
     chosen = arch or "", str(pipeline)
@@ -257,7 +261,7 @@ def compile_pipelines(
 
 
 def _positions(source: SourceMap) -> str:
-    """Return the origins of the pieces of the text, from which the source information of the result is made."""
+    """Return the origins of the pieces of the text. The source information of the result depends on them."""
     pieces = [f"{p.start} {p.file.path} {p.offset}" for p in source.pieces]
     files = {id(p.file): p.file for p in source.pieces}
     return "\n".join([*pieces, *(str(file.line_starts) for file in files.values())])

@@ -1,4 +1,4 @@
-"""Annotations of a program's controls, found without parsing the program, for questions before its compilation."""
+"""Annotations of a program's controls, found without parsing, for decisions before the compilation."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _CLOSING = {"(": ")", "[": "]"}
 def of_controls(
     path: Path, include_dirs: Sequence[Path] = (), defines: Mapping[str, str] | None = None
 ) -> dict[str, frozenset[str]]:
-    """Return the names of the annotations of each control of a program, or of a part of a program.
+    """Return the names of each control's annotations, for a program or a part of one.
 
     Parameters
     ----------
     path
-        The file. Controls in included files count, too.
+        The file. Controls in included files are found, too.
     include_dirs
-        Where includes are searched.
+        Folders that are searched for include files.
     defines
-        Macros, with their text.
+        Texts of macros by name.
 
     Raises
     ------
@@ -52,7 +52,10 @@ def _of_controls(tokens: Tokens) -> dict[str, frozenset[str]]:
 
 
 def _behind_arguments(kinds: Sequence[str], i: int) -> int:
-    """Return the position behind the arguments of an annotation, which begin at token `i`; `i` if there are none."""
+    """Return the number of the token after an annotation's arguments.
+
+    The arguments, if there are any, begin at token `i`.
+    """
     if kinds[i] not in _CLOSING:
         return i
     opening, closing, depth = kinds[i], _CLOSING[kinds[i]], 0

@@ -1,16 +1,17 @@
 """The syntax tree of a P4-16 program.
 
-The tree represents the text; the meaning of its nodes is in `facts`. The checker leaves it as it is. The passes
-`desugar` and `casts` after it replace parts of it, so that after `frontend.parse_and_check`
+The tree represents the text; the meaning of its nodes is in `facts`. The checker does not change the tree. The passes
+`desugar` and `casts`, which follow it, replace parts of it, so that after `frontend.parse_and_check`
 
 - implicit casts are explicit `Cast` nodes;
-- compile-time-known scalars are folded to `IntLiteral`, `BoolLiteral`, `StringLiteral` or
-  `EnumRef`. Constants of struct, tuple or list type stay a `Name` of the `ConstDecl`. Constructor
-  parameters stay names: they are known when instances are made;
-- `{...}` for a struct or header is a `StructExpr` with one value per field, in field order, `...` filled in with
-  defaults; for a tuple, list or stack it is a `ListExpr`;
-- calls `C.apply()` on a type name have an `Instantiation` (`implicit`) among the locals of the enclosing parser or
-  control.
+- scalars that are known at compile time are folded to `IntLiteral`, `BoolLiteral`,
+`StringLiteral` or `EnumRef`. Constants of struct, tuple or list type remain a `Name` of the
+`ConstDecl`. Constructor parameters remain names, because they are known only when instances
+are created;
+- `{...}` for a struct or header is a `StructExpr` with one value per field, in the order of the fields; `...` is
+replaced by defaults. For a tuple, list or stack it is a `ListExpr`;
+- the instance of a call `C.apply()` on a type name is an `Instantiation` (`implicit`) among the locals of the
+enclosing parser or control.
 
 Positions are offsets that `Program.source.locate(pos)` turns into file, line and column. Nodes compare by identity.
 """
@@ -55,9 +56,9 @@ class Direction(enum.Enum):
 class Annotation(Node):
     """`@name`, `@name(...)` (unstructured) or `@name[...]` (structured).
 
-    `tokens` is the text of each token between the brackets. `args` holds the expressions: always for structured lists,
-    and for unstructured ones when the text happens to be a list of expressions (None when it is not), folded to
-    literals where they are constants. `pairs` holds `[key = value, ...]`.
+    `tokens` is the text of each token between the brackets. `args` are the expressions; constants are folded to
+    literals. It is None for an unstructured annotation whose text is not a list of expressions. `pairs` are the pairs
+    of `[key = value, ...]`.
     """
 
     name: str
@@ -67,7 +68,7 @@ class Annotation(Node):
     pairs: dict[str, Expr] | None = None
 
     def key_values(self) -> Iterator[tuple[str, str]]:
-        """Yield the pairs in `@name(key = value, ...)` as written; it is structured even without square brackets."""
+        """Yield the pairs of `@name(key = value, ...)` as written. Parentheses are accepted like square brackets."""
         for i, token in enumerate(self.tokens):
             if token == "=" and 0 < i < len(self.tokens) - 1:
                 yield self.tokens[i - 1], self.tokens[i + 1]
@@ -85,7 +86,7 @@ class Annotation(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Declaration(Node):
-    """Anything with a name. `pos` is the position of the name."""
+    """Base of all nodes with a name. `pos` is the position of the name."""
 
     name: str
     annotations: list[Annotation] = field(default_factory=list, kw_only=True)
@@ -97,14 +98,15 @@ class Declaration(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class TypeParam(Declaration):
-    """A type parameter of a generic declaration, or a new one that stands for a type argument `_`."""
+    """Type parameter of a generic declaration, or a new type parameter in place of a type argument `_`."""
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class Parameter(Declaration):
-    """A parameter of anything: action, function, method, parser, control, constructor, package.
+    """Parameter of an action, function, method, parser, control, constructor or package.
 
-    Parameters of actions without a direction are bound by the control plane (action data) or in the action list.
+    Arguments for an action's parameters without direction come from the control plane (action data)
+    or from the table's list of actions.
     """
 
     direction: Direction
@@ -170,7 +172,7 @@ class EnumDecl(TypeDeclaration):
 
 @dataclass(eq=False, repr=False, slots=True)
 class ErrorDecl(Node):
-    """`error { ... }`; all of them together make `Program.errors`."""
+    """`error { ... }`. `Program.errors` has the members of all such declarations."""
 
     members: list[EnumMember]
 
@@ -199,7 +201,7 @@ class NewTypeDecl(TypeDeclaration):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Method(Declaration):
-    """A method or constructor (`name` is the extern's, `returns` None) of an extern."""
+    """Method or constructor of an extern. A constructor has the extern's name, and `returns` is None."""
 
     type_params: list[TypeParam]
     returns: TypeExpr | None
@@ -241,7 +243,7 @@ class ActionDecl(Declaration):
 
 @dataclass(eq=False, repr=False, slots=True)
 class ConstDecl(Declaration):
-    """A constant, anywhere. `init` is checked, cast to its type and folded."""
+    """Constant. After checking, `init` is cast to the constant's type and folded."""
 
     type_expr: TypeExpr
     init: Expr
@@ -249,7 +251,7 @@ class ConstDecl(Declaration):
 
 @dataclass(eq=False, repr=False, slots=True)
 class VarDecl(Declaration):
-    """A variable: a statement, or a local of a parser or control."""
+    """Variable, declared by a statement or as a local of a parser or control."""
 
     type_expr: TypeExpr
     init: Expr | None = None
@@ -265,15 +267,16 @@ class Argument(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Instantiation(Declaration):
-    """`type(args) name [= { abstract methods }];`: of an extern, parser, control or package.
+    """`type(args) name [= { abstract methods }];`: instance of an extern, parser, control or package.
 
-    The pass `desugar` adds one named `C_inst`, with `@name("C")`, for a call on a type name (`C.apply()`).
+    For a call on a type name (`C.apply()`), the pass `desugar` adds an instance `C_inst` with
+    `@name("C")`.
     """
 
     type_expr: TypeExpr
     args: list[Argument]
     methods: list[FunctionDecl] = field(default_factory=list)
-    instances: list[Instantiation] = field(default_factory=list)  # declarations beside the abstract methods
+    instances: list[Instantiation] = field(default_factory=list)  # declarations next to the abstract methods
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -362,8 +365,8 @@ class Transition(Node):
 class SelectCase(Node):
     """Case of a select.
 
-    `keysets` has one element for each key of the select once the pass `desugar` has spread `_` and `default` over
-    them, or is a single Name of a ValueSetDecl that takes all of them together.
+    After the pass `desugar`, `keysets` has one element for each key of the select. It may also be a single Name of a
+    ValueSetDecl, which all keys together are looked up in.
     """
 
     keysets: list[Expr]
@@ -372,7 +375,7 @@ class SelectCase(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Select(Node):
-    """`transition select (keys) { cases }`. No match: error.NoMatch and reject."""
+    """`transition select (keys) { cases }`. If no case matches, the parser rejects with error.NoMatch."""
 
     keys: list[Expr]
     cases: list[SelectCase]
@@ -548,7 +551,7 @@ class Expr(Node):
 
 @dataclass(eq=False, repr=False, slots=True)
 class IntLiteral(Expr):
-    """Integer literal; `base` is that of its text, and `prefix` the type before it (`8w5`).
+    """Integer literal. `base` is the base in which it is written, and `prefix` the type before it (`8w5`).
 
     After checking, `value` is within the range of its type.
     """
@@ -570,10 +573,10 @@ class StringLiteral(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Name(Expr):
-    """A reference to a declaration by name; `absolute` for `.name`.
+    """Reference to a declaration by name; `absolute` for `.name`.
 
-    After checking it is that of a Parameter, VarDecl, ConstDecl, Instantiation, TableDecl, ActionDecl, ValueSetDecl,
-    function ..., or of a type in a call (`C` in `C.apply()`).
+    After checking, it refers to a Parameter, VarDecl, ConstDecl, Instantiation, TableDecl, ActionDecl, ValueSetDecl,
+    function or the like, or to a type in a call (`C` in `C.apply()`).
     """
 
     name: str
@@ -582,7 +585,7 @@ class Name(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class TypeName(Expr):
-    """A type, not just its name, where an expression is expected: `error` in `error.NoError`, `C<T>` in `C<T>()`."""
+    """Type in the place of an expression: `error` in `error.NoError`, or `C<T>` in `C<T>()`."""
 
     type_expr: TypeExpr
 
@@ -594,7 +597,7 @@ class This(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class EnumRef(Expr):
-    """A member of an enum, or an error code; the pass `casts` puts it in the place of `E.a` and `error.NoError`."""
+    """Member of an enum, or error code. The pass `casts` replaces `E.a` and `error.NoError` by it."""
 
     decl: EnumMember
 
@@ -668,7 +671,7 @@ class Conditional(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class Cast(Expr):
-    """`(type) operand`; `implicit`, and without `type_expr`, if the pass `casts` put it there."""
+    """`(type) operand`. A cast that the pass `casts` inserts is `implicit` and has no `type_expr`."""
 
     type_expr: TypeExpr | None
     operand: Expr
@@ -689,7 +692,7 @@ class Call(Expr):
 
 @dataclass(eq=False, repr=False, slots=True)
 class ListExpr(Expr):
-    """`{a, b, ...}`; `rest` is true if it ends in `...` (never after checking). Also a tuple of keysets `(a, b)`."""
+    """`{a, b, ...}`, or a tuple of keysets `(a, b)`; `rest` is true if it ends in `...` (never after checking)."""
 
     items: list[Expr]
     rest: bool = False
@@ -705,8 +708,8 @@ class NamedExpr(Node):
 class StructExpr(Expr):
     """`{a = 1, b = 2, ...}`, with or without a type in front.
 
-    After checking its type is a struct or a header, or an AnonRecord if the context does not decide. A header from it
-    is valid.
+    After checking, its type is a struct or a header, or an AnonRecord if the context does not determine the type. A
+    header that it is assigned to becomes valid.
     """
 
     type_expr: TypeExpr | None
@@ -804,13 +807,13 @@ class ListTypeExpr(TypeExpr):
 
 
 _PLAIN = frozenset(("int", "str", "bool", "str | None", "list[str]", "Bits | None", "Direction"))
-"""Types of attributes that contain no nodes, as this file writes them."""
+"""Types of attributes that contain no nodes, in the spelling of this file."""
 _ATTRIBUTES: dict[type[Node], tuple[str, ...]] = {}
-"""Attributes that contain nodes, by kind of node, except those that refer to a declaration elsewhere."""
+"""Attributes that contain child nodes, by kind of node; references to other declarations are left out."""
 
 
 def parts(node: Node) -> list[Node]:
-    """Return the nodes directly below `node`, in the order of its attributes, which is that of the text."""
+    """Return the child nodes of `node` in the order of its attributes, which is the order of the text."""
     result: list[Node] = []
     for name in _attributes(node):
         value = getattr(node, name)
@@ -822,7 +825,7 @@ def parts(node: Node) -> list[Node]:
 
 
 def replace_parts(node: Node, replace: Callable[[Node], Node]) -> None:
-    """Put what `replace` returns in the places of the nodes directly below `node`."""
+    """Replace each child node of `node` by the result of `replace`."""
     for name in _attributes(node):
         value = getattr(node, name)
         if not value:
@@ -851,10 +854,10 @@ def _attributes(node: Node) -> tuple[str, ...]:
 class Program:
     """A program, checked when it comes from `frontend.parse_and_check`.
 
-    `facts` holds the meaning of its nodes. `declarations` is everything at top level in source order, included files
-    first come first. `errors` are all error codes in order of declaration. `main` is the instantiation of that name, if
-    any. `architecture` is the requested one, or else the one that has the package of `main`. `pipeline` is the number
-    of the pipeline of `main` to compile; None if the program is expected to have one.
+    `facts` holds the meaning of the nodes. `declarations` are the top-level declarations in the order of the text,
+    including those of included files. `errors` are all error codes in order of declaration. `main` is the instantiation
+    of that name, or None. `architecture` is the requested architecture, or else the one that has the package of `main`.
+    `pipeline` is the number of the pipeline of `main` to compile; None if the program should have only one.
     """
 
     path: str

@@ -1,15 +1,14 @@
-"""Implicit conversions written out: the tree in the form that everything after the checker reads.
+"""Pass that writes implicit conversions into the tree, for the passes after the checker.
 
-The checker leaves the tree as it was written. It records in `facts` the expressions that are
-constants, and the type that each expression has in its context. This pass replaces expressions
-accordingly:
+The checker does not change the tree. It records in `facts` which expressions are constants, and
+the type that each expression has in its context. This pass replaces expressions accordingly:
 
 - A constant becomes a literal or an `EnumRef`.
 - An implicit conversion becomes a `Cast`, and a cast to the operand's own type is removed.
 - An initialiser gets a value for each field or element, in their order.
-- An expression that always takes one of its operands becomes that operand.
-- A division by a power of two becomes a shift or a mask, and a slice by width at a known position
-  becomes one by bounds.
+- An expression whose value is always that of one operand becomes that operand.
+- A division by a power of two becomes a shift or a mask. A slice by width at a known position
+becomes a slice by bounds.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from p4switch.compiler.types import Type
 
 
 def insert_casts(program: ast.Program, _: Reporter) -> None:
-    """Write the implicit conversions into the tree of a checked program, and into its bindings."""
+    """Write implicit conversions into the tree of a checked program, and into its bindings."""
     casts = _Casts(program)
     for declaration in program.declarations:
         casts.node(declaration)
@@ -52,7 +51,7 @@ class _Casts:
         }
 
     def node(self, node: ast.Node) -> ast.Node:
-        """Return what takes the place of `node`, whose parts are replaced."""
+        """Return the node that replaces `node`, after replacing its child nodes."""
         if isinstance(node, ast.Expr):
             return self.expr(node)
         if isinstance(node, ast.CallStatement) and node.call in self._facts.constants:

@@ -1,4 +1,4 @@
-"""Expressions of `#if`."""
+"""Evaluation of the expressions in `#if`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ConditionError(Exception):
 
 
 def evaluate_condition(text: str) -> bool:
-    """Return the value of an `#if` condition in which macros are already expanded; other names count as 0."""
+    """Return the value of an `#if` condition. Macros are already expanded, and other names are 0."""
     tokens = _TOKEN.findall(_SUFFIX.sub("", text))
     if not tokens:
         raise ConditionError("there is no condition")

@@ -1,8 +1,8 @@
-"""Short forms written out, so that later steps meet one form of each.
+"""Pass that replaces short forms, so that later passes have to handle one form of each.
 
-- A case or entry gets a key set for each key: a single `_` or `default` stands for all of them.
+- A case or entry gets a key set for each key, also in place of a single `_` or `default` for all keys.
 - A select without keys becomes a transition to the state of its first case.
-- `C.apply()` on the name of a parser or control applies an instance, which is declared beside the other locals.
+- `C.apply()` on the name of a parser or control becomes a call on an instance, which is declared with the other locals.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from p4switch.compiler.facts import Binding, Facts
 
 
 def desugar(program: ast.Program, _: Reporter) -> None:
-    """Write out the short forms in a checked program."""
+    """Replace the short forms in a checked program."""
     facts = program.facts
     for node, keysets in facts.keysets.items():
         node.keysets = keysets
@@ -36,7 +36,7 @@ def _transition(transition: ast.Transition | ast.Select | None, facts: Facts) ->
 
 
 def _applied(binding: Binding, facts: Facts) -> types.Parser | types.Control | None:
-    """Return the parser or control whose name is what a call applies."""
+    """Return the parser or control if a call applies its name; None for other calls."""
     if binding.receiver is not None:
         receiver = facts.types[binding.receiver]
         if isinstance(receiver, types.Meta) and isinstance(receiver.type, types.Parser | types.Control):
@@ -52,7 +52,7 @@ class _Container:
         self._declaration = declaration
 
     def declare_instances(self) -> None:
-        """Declare the instances of calls on names, in the order of the text."""
+        """Declare the instances for calls on names of types, in the order of the text."""
         waiting: list[ast.Node] = [self._declaration]
         while waiting:
             node = waiting.pop()
@@ -65,7 +65,7 @@ class _Container:
             waiting += reversed(ast.parts(node))
 
     def _instance(self, pos: int, t: types.Parser | types.Control) -> ast.Name:
-        """Declare an instance of type `t`; return its name, used at `pos`."""
+        """Declare an instance of type `t`; return a reference to it at `pos`."""
         locals_ = self._declaration.locals
         taken = {local.name for local in locals_}
         name = f"{t.decl.name}_inst"

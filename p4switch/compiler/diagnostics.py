@@ -16,7 +16,7 @@ MAX_ERRORS = 20
 class Diagnostic:
     """Diagnostic message.
 
-    `line_text` is the source line that it refers to.
+    `line_text` is the source line to which the message refers.
     """
 
     severity: str
@@ -24,7 +24,7 @@ class Diagnostic:
     message: str
     line_text: str = ""
     name: str = ""
-    """Name of a warning, which can be silenced by it (`warnings.NAMES`)."""
+    """Name of a warning (one of `warnings.NAMES`), by which users can silence it."""
 
     def __str__(self) -> str:
         file, line, column = self.location
@@ -33,7 +33,7 @@ class Diagnostic:
             head += f" [{self.name}]"
         if not self.line_text.strip():
             return head
-        # Tabs are kept, so that the caret is in the right place whatever the width of a tab.
+        # Tabs are kept, so that the caret is in the right column for any width of a tab.
         indent = "".join("\t" if c == "\t" else " " for c in self.line_text[: column - 1])
         return f"{head}\n  {self.line_text}\n  {indent}^"
 
@@ -41,7 +41,7 @@ class Diagnostic:
 class UnsupportedError(Exception):
     """Feature that the target lacks.
 
-    A caller that knows the source adds the position, unless `span` gives it.
+    If `span` is None, a caller that knows the source adds the position.
     """
 
     def __init__(self, message: str, span: int | None = None) -> None:
@@ -50,13 +50,13 @@ class UnsupportedError(Exception):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the text that is added to "no such name": the most similar known name, if there is one."""
+    """Return the hint for an unknown name: the most similar known name, or an empty text."""
     near = nearest(name, set(known) - {name})
     return f" (did you mean {near!r}?)" if near is not None else ""
 
 
 class CompileError(UserError):
-    """Refusal of a program. `diagnostics` are the errors in it."""
+    """Exception for a program with errors, which are its `diagnostics`."""
 
     starts_with_place = True
 
@@ -65,7 +65,7 @@ class CompileError(UserError):
         super().__init__("\n".join(map(str, self.diagnostics)))
 
     def __reduce__(self) -> tuple[type[CompileError], tuple[tuple[Diagnostic, ...]]]:
-        # Arguments of the constructor, because errors are sent between the processes of a sweep.
+        # Keep the constructor's arguments, because a sweep sends errors between processes.
         return CompileError, (self.diagnostics,)
 
 
@@ -82,7 +82,7 @@ class Reporter:
         return Diagnostic(severity, self.source.locate(pos), message, self.source.line_at(pos))
 
     def error(self, pos: int, message: str) -> None:
-        """Record an error (only once if repeated at the same position). Raises CompileError after MAX_ERRORS."""
+        """Record an error; repetitions at the same position are dropped. Raises CompileError after MAX_ERRORS."""
         if (pos, message) in self._seen:
             return
         self._seen.add((pos, message))
@@ -100,6 +100,6 @@ class Reporter:
         self.warnings.append(replace(self._diagnostic("warning", pos, message), name=name))
 
     def stop_on_errors(self) -> None:
-        """Raise CompileError if there are errors; they come in the order of the source."""
+        """Raise CompileError if there are errors, which are sorted by their position in the source."""
         if self._errors:
             raise CompileError([e for _, e in sorted(self._errors, key=lambda e: e[0])])

@@ -1,7 +1,7 @@
 """Warnings about differences of BMv2, and so of the built-in switch, from P4-16.
 
-They concern features that the JSON cannot express; docs/limitations.md lists them. Features that it can express are
-compiled as specified. Differences of a target from its architecture are reported by the architecture (`Package.warn`).
+They concern features that BMv2 JSON cannot express; docs/limitations.md lists them. Features that it can express are
+compiled as specified. Each architecture reports the differences of its target itself (`Package.warn`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Place = tuple[object, ...]
 
 
 def warn(blocks: Iterable[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell: Tell) -> None:
-    """Warn where the parsers and controls of a program use features in which the target differs."""
+    """Warn about uses, in parsers and controls, of features in which the target differs from P4-16."""
     differences = _Differences(facts, tell)
     for block in blocks:
         if isinstance(block, ast.ParserDecl):
@@ -29,15 +29,15 @@ def warn(blocks: Iterable[ast.ControlDecl | ast.ParserDecl], facts: Facts, tell:
 
 
 class _Differences:
-    """Differences of the target in one program: uses of `last` of stacks that may be empty."""
+    """Warnings about one program: uses of `last` of stacks that may be empty."""
 
     def __init__(self, facts: Facts, tell: Tell) -> None:
         self._facts = facts
         self._tell = tell
 
     def last(self, parser: ast.ParserDecl) -> None:
-        """Warn about `last` of stacks to which nothing has been extracted on some path."""
-        # The caller is responsible for the content of an `inout` parameter.
+        """Warn about reads of `last` of a stack if some path leads there without an extraction to the stack."""
+        # An `inout` parameter counts as filled, because the caller is responsible for its content.
         given: set[_Place] = {(id(p),) for p in parser.params if p.direction is ast.Direction.INOUT}
         before: dict[ast.ParserState, set[_Place] | None] = dict.fromkeys(parser.states)  # None: not reached yet
         before[parser.start] = given

@@ -2,11 +2,11 @@
 
 After `frontend.parse_and_check`:
 
-- Every expression has the type to which its context converts it, without inference variables. (Bodies of generic
-  functions keep `types.TypeVar`; the `type_args` of a call say what they stand for.) Integer
-  literals have the width of their context. A literal keeps type `int` only where the language
-  requires an `int`: shift amounts, indexes, slices, `int` constants and parameters.
-- Every name, label of a switch over actions, and transition has a declaration; every accessed field has its `Field`.
+- Every expression has the type to which its context converts it, without inference variables. Bodies of generic
+functions keep `types.TypeVar`, and the `type_args` of a call are the types for it. Integer
+literals have the width of their context. A literal keeps type `int` only where the language
+requires an `int`: shift amounts, indexes, slices, `int` constants and parameters.
+- Every name, label of a switch over actions, and transition has a declaration. Every accessed field has a `Field`.
 - Every call, instance and reference to an action has a binding.
 """
 
@@ -30,8 +30,8 @@ class CallKind(enum.Enum):
     """Kind of a callee, which determines what `Binding.decl` is."""
 
     FUNCTION = "function"  # a FunctionDecl
-    ACTION = "action"  # an ActionDecl (a direct call from a control or action)
-    EXTERN_FUNCTION = "extern function"  # an ExternFunctionDecl, `verify`, `static_assert` and so on included
+    ACTION = "action"  # an ActionDecl that a control or action calls directly
+    EXTERN_FUNCTION = "extern function"  # an ExternFunctionDecl, including `verify`, `static_assert` and so on
     EXTERN_METHOD = "extern method"  # a Method; receiver: the extern object
     CONSTRUCTOR = "constructor"  # a Method for an extern, otherwise None
     ABSTRACT_METHOD = "abstract method"  # a Method called on an instance that implements it
@@ -44,7 +44,7 @@ class CallKind(enum.Enum):
 class Types(dict[ast.Node, Type]):
     """Types of expressions, of declared objects, and of written types; UNKNOWN for nodes without one.
 
-    The type of a type's declaration is that type, applied to its own type parameters.
+    The type of the declaration of a type is that type with its own type parameters as arguments.
     """
 
     __slots__ = ()
@@ -57,9 +57,10 @@ class Types(dict[ast.Node, Type]):
 class Binding:
     """Binding of a call, an instance or a reference to an action: the callee and its arguments.
 
-    `bound`, `params` and `param_types` run in parallel (`param_types` has the type arguments put in). `bound` has named
-    arguments sorted and default values filled in; it is None for an omitted `@optional` parameter, and for a
-    parameter of an action that the control plane gives. `decl` of an instance is the extern's constructor.
+    `bound`, `params` and `param_types` have one element for each parameter. In `param_types`, type arguments are
+    substituted. In `bound`, named arguments are in the order of the parameters, and default values are filled in. It
+    has None for an omitted `@optional` parameter, and for an action's parameter that the control plane supplies.
+    `decl` of an instance is the extern's constructor.
     """
 
     kind: CallKind | None = None
@@ -77,28 +78,28 @@ class Facts:
     """Facts about one program, in tables keyed by the nodes of its tree."""
 
     names: Names = field(default_factory=Names)
-    """Declarations of each name that is used, whatever the use means."""
+    """Results of name resolution: the declarations to which each use of a name may refer."""
     types: Types = field(default_factory=Types)
     constants: dict[ast.Node, Constant] = field(default_factory=dict)
-    """Values of expressions that are scalars known at compile time, within the range of their type."""
+    """Values of scalar expressions that are known at compile time. A value is in the range of its type."""
     uncast: dict[ast.Node, Type] = field(default_factory=dict)
-    """Types of expressions before the implicit cast to their type in `types`; the pass `casts` inserts the cast."""
+    """Types of expressions before an implicit cast to their type in `types`. The pass `casts` inserts the cast."""
     decls: dict[ast.Node, ast.Declaration] = field(default_factory=dict)
-    """Declaration that each name and `this` refers to; for overloaded functions, the one that is called."""
+    """Declaration to which each name and `this` refers. For overloaded functions it is the one that is called."""
     fields: dict[ast.Member, Field] = field(default_factory=dict)
     """Fields that member expressions of structs, headers and unions refer to."""
     bindings: defaultdict[ast.Node, Binding] = field(default_factory=lambda: defaultdict(Binding))
     """Bindings of calls, constructor calls, instances and references to actions."""
     actions: dict[ast.ActionRef | ast.SwitchCase, ast.ActionDecl] = field(default_factory=dict)
-    """Actions that references and the cases of a switch over `action_run` (except `default`) refer to."""
+    """Actions to which references and the cases of a switch over `action_run` (except `default`) refer."""
     switched: dict[ast.Switch, ast.TableDecl] = field(default_factory=dict)
     """The tables of switches over `action_run`."""
     states: dict[ast.Transition | ast.SelectCase, ast.ParserState] = field(default_factory=dict)
     """Next states of parsers."""
     keysets: dict[ast.SelectCase | ast.TableEntry, list[ast.Expr]] = field(default_factory=dict)
-    """Key sets of cases and entries, one for each key of their select or table; `desugar` writes them into the tree."""
+    """Key sets of cases and entries, one for each key. The pass `desugar` writes them into the tree."""
     values: dict[ast.EnumMember, int] = field(default_factory=dict)
-    """Value of each member: its representation in a serializable enum, otherwise its index, counted from 0."""
+    """Value of each enum member: its representation in a serializable enum, otherwise its index from 0."""
 
     def package(self, main: ast.Instantiation | None) -> ast.PackageDecl | None:
         """Return the declaration of the package that `main` instantiates."""
@@ -106,40 +107,40 @@ class Facts:
         return t.decl if isinstance(t, Package) else None
 
     def typed(self, node: Node, t: Type) -> Node:
-        """Return `node` after recording its type `t`."""
+        """Record `t` as the type of `node` and return `node`."""
         self.types[node] = t
         return node
 
     def type(self, node: ast.Node, t: Type) -> Type:
-        """Return `t` after recording it as the type of `node`."""
+        """Record `t` as the type of `node` and return `t`."""
         self.types[node] = t
         return t
 
     def constant(self, e: ast.Expr, value: Constant, t: Type) -> Type:
-        """Return `t` after recording it as the type of `e`, and `value` as its value."""
+        """Record the type `t` and the value of `e`, and return `t`."""
         self.constants[e] = value
         self.types[e] = t
         return t
 
     def same(self, e: ast.Expr, other: ast.Expr) -> Type:
-        """Return the type of `other` after recording that `e` has its type and value."""
+        """Record for `e` the type and value of `other`, and return the type."""
         if other in self.constants:
             self.constants[e] = self.constants[other]
         return self.type(e, self.types[other])
 
     def integer(self, e: ast.Expr) -> int | None:
-        """Return the value of an integer expression that is known at compile time."""
+        """Return the value of an integer expression, or None if it is not known at compile time."""
         value = self.constants.get(e)
         return value if type(value) is int else None
 
     def boolean(self, e: ast.Expr) -> bool | None:
-        """Return the value of a condition that is known at compile time."""
+        """Return the value of a condition, or None if it is not known at compile time."""
         value = self.constants.get(e)
         return value if isinstance(value, bool) else None
 
 
 def default_constant(t: Type, program: ast.Program) -> Constant | None:
-    """Return the default value of type `t` (language specification, section 7.3), if that is a constant."""
+    """Return the default value of type `t` (language specification, section 7.3), or None if it is not a constant."""
     base = strip_newtype(t)
     if isinstance(base, Bits | InfInt):
         return 0

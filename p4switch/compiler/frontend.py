@@ -78,7 +78,7 @@ def declared_architecture(path: Path, include_dirs: Sequence[Path], defines: Map
 
 
 def _architecture(program: Program) -> Architecture | None:
-    """Return the architecture that has the package of `main`, which needs only to be parsed."""
+    """Return the architecture that has the package of `main`. The program may be parsed only."""
     main = next((d for d in program.declarations if isinstance(d, ast.Instantiation) and d.name == "main"), None)
     decls = {d.name: d for d in program.declarations if isinstance(d, ast.PackageDecl | ast.TypedefDecl)}
     written = None if main is None else main.type_expr
@@ -98,11 +98,12 @@ def parse_and_check(
 ) -> Program:
     """Read, preprocess, parse and check the program in file `path`.
 
-    `include_dirs` are searched for includes before those of the architectures (`core.p4` ...); `defines`
-    maps macro names to their text. `arch` names the architecture, by default the one that has the package of `main`.
-    Warnings are in `Program.warnings`.
+    `include_dirs` are searched for include files before the folders of the architectures (`core.p4` ...).
+    `defines` maps macro names to their text. `arch` names the architecture, by default the one that has
+    the package of `main`. Warnings are in `Program.warnings`.
 
-    Raises `CompileError` with all errors found, `UserError` for a file that cannot be read and an unknown architecture.
+    Raises `CompileError` with all errors found, and `UserError` for a file that cannot be read or an unknown
+    architecture.
     """
     chosen = None if arch is None else ARCHITECTURES.find(arch)
     with deep_recursion():

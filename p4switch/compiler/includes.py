@@ -16,7 +16,7 @@ def preprocessor(
 ) -> Preprocessor:
     """Return a preprocessor that searches `include_dirs` before the include folders of all architectures.
 
-    `architecture` is the requested one, whose macros are predefined.
+    `architecture` is the requested architecture, whose macros are predefined.
     """
     given = {} if architecture is None else architecture.defines
     return Preprocessor([*include_dirs, CORE.parent, *include_folders()], {**given, **defines})

@@ -17,9 +17,8 @@ KEYWORDS = frozenset(
 )
 
 _BLANKS = " \t\r\n\f\v"
-# Alternatives are ordered by frequency, and a match includes the blanks before the token. `>` is always a token of its
-# own (so that types can nest): the parser puts `>>` and `>>=` together. `@pragma` lines are turned into annotations by
-# the parser.
+# Alternatives are ordered by frequency, and a match includes the blanks before the token. `>` is always a single token,
+# so that types can nest; the parser combines `>>` and `>>=`. The parser also turns `@pragma` lines into annotations.
 _TOKEN = re.compile(
     r"""
     [ \t\r\n\f\v]*
@@ -36,7 +35,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
 LOOKAHEAD = 2
-"""Number of tokens that the parser looks ahead; as many are added after the end."""
+"""Number of tokens that the parser looks ahead. As many tokens are added after the end."""
 _IDENTIFIER, _OPERATOR, _INTEGER, _STRING, _OTHER = range(1, 6)
 
 
@@ -44,8 +43,8 @@ _IDENTIFIER, _OPERATOR, _INTEGER, _STRING, _OTHER = range(1, 6)
 class Tokens:
     """Tokens as parallel lists.
 
-    `kinds` has the text itself for keywords and operators, else `identifier`, `integer`, `string literal`,
-    `unexpected character` and, last, `end of file`.
+    The kind of a keyword or an operator is its text. Other kinds are `identifier`, `integer`, `string literal`,
+    `unexpected character` and, at the end, `end of file`.
     """
 
     kinds: list[str]
@@ -54,7 +53,10 @@ class Tokens:
 
 
 def tokenize(text: str) -> Tokens:
-    """Split `text`. Characters that start no token become tokens, too, as annotations may contain anything."""
+    """Split `text` into tokens.
+
+    A character that starts no token becomes a token, too, because annotations may contain any text.
+    """
     kinds: list[str] = []
     texts: list[str] = []
     positions: list[int] = []

@@ -1,8 +1,8 @@
 """Name resolution: the declaration that each use of a name refers to, by scopes alone.
 
-This pass runs between parsing and checking. It reports no errors, because only the checker knows whether a name has to
-refer to something: the text of an annotation is free, and a label of a switch over actions is an action of its table.
-The checker reads the tables and reports errors when it reaches them.
+This pass runs between parsing and checking. It reports no errors, because only the checker knows whether a name must
+have a declaration. For instance, a name in the text of an annotation need not have one, and a label of a switch over
+actions is an action of the table. The checker uses the results of this pass and reports the errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from p4switch.compiler import ast
 from p4switch.compiler.source import SourceMap
 
 Scope = dict[str, tuple[ast.Declaration, ...]]
-"""Declarations by name; there are several only for overloaded functions."""
+"""Declarations by name. Only overloaded functions have several."""
 _OVERLOADABLE = (ast.FunctionDecl, ast.ExternFunctionDecl)
 
 
@@ -24,23 +24,24 @@ class Names:
     """Results of name resolution, in tables keyed by the nodes of the tree."""
 
     decls: dict[ast.Node, tuple[ast.Declaration, ...]] = field(default_factory=dict)
-    """Declarations for each use of a name; empty if there is none, several for overloaded functions.
+    """Declarations for each use of a name: none if the name is unknown, and several for overloaded functions.
 
-    A table refers to the action `NoAction`, a table key to its match kind, and a transition to its state.
+    A table uses the name of the action `NoAction`, a table key that of its match kind, and a
+    transition that of its state.
     """
     wrong: dict[ast.Node, str] = field(default_factory=dict)
-    """Messages about declarations whose name is taken or that hide a parameter."""
+    """Error message for each declaration whose name is taken or that hides a parameter."""
     _known: dict[ast.Node, list[tuple[Scope, int]]] = field(default_factory=dict)
-    """Scopes around each unresolved name, and how many declarations each name had in them."""
+    """Scopes around each unresolved name, and the number of names that each scope had at that point."""
 
     def found(self, node: ast.Node, declared: tuple[ast.Declaration, ...], scopes: Iterable[Scope]) -> None:
-        """Record what the name in `node`, which stands within `scopes`, may refer to."""
+        """Record the declarations to which the name in `node`, within `scopes`, may refer."""
         self.decls[node] = declared
         if not declared:
             self._known[node] = [(scope, len(scope)) for scope in scopes]
 
     def known(self, node: ast.Node) -> Iterator[str]:
-        """Yield the names that are known at the use of the unresolved name in `node`."""
+        """Yield the names that are declared at the place of the unresolved name in `node`."""
         for scope, count in self._known[node]:
             yield from itertools.islice(scope, count)
 
@@ -51,7 +52,7 @@ def resolve(program: ast.Program) -> None:
 
 
 class _Resolver:
-    """Walk through the program in the order of its text; a declaration is known after its end."""
+    """Walk through the program in the order of its text. A name is known after the end of its declaration."""
 
     def __init__(self, source: SourceMap, names: Names) -> None:
         self._names = names
@@ -182,7 +183,7 @@ class _Resolver:
         self._declare(decl)
 
     def _signature(self, decl: ast.Declaration) -> None:
-        """Resolve the names in `decl`, which has a scope of its own; its annotations are outside of it."""
+        """Resolve the names in `decl` in a new scope, and those in its annotations outside of that scope."""
         self.visit(decl.annotations)
         self._scoped(ast.parts(decl)[len(decl.annotations) :])
 

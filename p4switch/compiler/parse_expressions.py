@@ -1,4 +1,4 @@
-"""Parsing of expressions, types and annotations; token handling for the rest of the parser."""
+"""Parsing of expressions, types and annotations, and the token handling that all of the parser shares."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ESCAPE = re.compile(r'\\(["\\])')
 
 
 class ParseError(Exception):
-    """Syntax error at `pos`; it is caught where the parser can continue."""
+    """Syntax error at `pos`. It is caught at a place from which the parser can continue."""
 
     def __init__(self, pos: int, message: str) -> None:
         super().__init__(message)
@@ -44,11 +44,11 @@ class ParseError(Exception):
 
 
 class NestingError(ParseError):
-    """Error of too deep nesting, after which no other interpretation is tried."""
+    """Error for too deep nesting, after which the parser tries no other interpretation."""
 
 
 class ExpressionParser:
-    """Parser state: the position in the token list, and the names that are types, as P4's grammar depends on them."""
+    """Parser state: the position in the token list, and the names of types, on which P4's grammar depends."""
 
     def __init__(self, text: str, tokens: Tokens, report: Callable[[int, str], None]) -> None:
         self.text = text
@@ -71,11 +71,11 @@ class ExpressionParser:
         return self.positions[self.at]
 
     def fail(self, message: str, pos: int | None = None) -> ParseError:
-        """Return the error to raise; `pos` defaults to the present position."""
+        """Return a syntax error to raise; `pos` is by default the present position."""
         return ParseError(self.pos if pos is None else pos, message)
 
     def unexpected(self, wanted: str) -> ParseError:
-        """Return the error to raise if something else was expected."""
+        """Return the error to raise if `wanted` was expected instead of the next token."""
         kind = self.kind
         if kind in ("identifier", "integer", "unexpected character"):
             got = f"{kind} {self.texts[self.at]!r}" if len(self.texts[self.at]) < 60 else kind
@@ -109,7 +109,10 @@ class ExpressionParser:
         return self.pos, self.name(what)
 
     def separated(self, close: str, parse: Callable[[], T], *, trailing: bool = False) -> list[T]:
-        """Parse elements between commas up to the token `close` and consume it; a `trailing` comma may precede it."""
+        """Parse elements separated by commas, and consume the token `close` after them.
+
+        With `trailing`, a comma may precede `close`.
+        """
         result: list[T] = []
         while self.kind != close:
             if result:
@@ -134,7 +137,7 @@ class ExpressionParser:
         return result
 
     def enter(self) -> None:
-        """Enter a nesting level; the caller lowers `nesting` afterwards (after an error, the recovery does)."""
+        """Enter a nesting level. The caller, or the recovery after an error, decrements `nesting` again."""
         self.nesting += 1
         if self.nesting > MAX_NESTING:
             raise NestingError(self.pos, f"nested too deeply (more than {MAX_NESTING} levels)")
@@ -161,7 +164,7 @@ class ExpressionParser:
         return False
 
     def starts_type(self) -> bool:
-        """Return whether the next tokens can only be a type, judged by the first one."""
+        """Return whether the next token shows that a type follows."""
         kind = self.kind
         if kind in _BASE_TYPES:
             return not (kind == "error" and self.kinds[self.at + 1] == ".")
@@ -482,7 +485,7 @@ class ExpressionParser:
         return result
 
     def _raw(self, start: int, end: int) -> list[str]:
-        """Return the text of tokens `start` to `end`, strings with their quotes."""
+        """Return the texts of tokens `start` to `end`. Strings keep their quotes."""
         return [f'"{self.texts[i]}"' if self.kinds[i] == "string literal" else self.texts[i] for i in range(start, end)]
 
     def _unstructured(self, pos: int, name: str) -> ast.Annotation:
@@ -499,7 +502,7 @@ class ExpressionParser:
         return ast.Annotation(pos, name, False, self._raw(start, end), args)
 
     def _annotation_args(self, start: int, end: int) -> list[ast.Expr] | None:
-        """Parse tokens `start` to `end` as a list of expressions; return None if they are not one."""
+        """Parse tokens `start` to `end` as a list of expressions; return None if they are no such list."""
         after, nesting = self.at, self.nesting
         self.at = start
         args: list[ast.Expr] | None = []

@@ -35,7 +35,7 @@ class StatementParser(ExpressionParser):
                 return
 
     def recovering(self, parse: Callable[[], T], *ends: str) -> list[T]:
-        """Parse up to a closing brace or one of `ends`; elements with errors are reported and skipped."""
+        """Parse elements up to a closing brace or one of `ends`; those with errors are reported and skipped."""
         result: list[T] = []
         nesting = self.nesting
         while self.kind not in ("}", "end of file", *ends):
@@ -116,14 +116,14 @@ class StatementParser(ExpressionParser):
         raise self.unexpected("'=' or a call")
 
     def _assignment(self, pos: int, target: ast.Expr, op: str) -> ast.Assign:
-        """Parse the value; `target op= value` is read as `target = target op value`."""
+        """Parse the value of an assignment. `target op= value` becomes `target = target op value`."""
         value = self.expression()
         if op and isinstance(target, ast.WidthSlice):
             self.report(pos, f"'{op}=' cannot be applied to a slice given by its width")
         return ast.Assign(pos, target, ast.Binary(target.pos, op, copy.deepcopy(target), value) if op else value)
 
     def _if(self) -> ast.If:
-        """Parse an `if`; chains of `else if` do not nest."""
+        """Parse an `if`. A chain of `else if` is parsed without nesting."""
         first: ast.If | None = None
         last: ast.If | None = None
         for _ in range(MAX_CHAIN):
@@ -241,7 +241,7 @@ class StatementParser(ExpressionParser):
         return ast.VarDecl(pos, name, type_expr, init, annotations=annotations)
 
     def instantiation(self, annotations: list[ast.Annotation], type_expr: ast.TypeExpr) -> ast.Instantiation:
-        """Parse an instantiation from its `(` on."""
+        """Parse the rest of an instantiation, from its `(` on."""
         args = self.arguments()
         pos, name = self.named()
         result = ast.Instantiation(pos, name, type_expr, args, annotations=annotations)

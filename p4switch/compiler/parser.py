@@ -20,7 +20,7 @@ _STARTS = frozenset(
 """Keywords that start a top-level declaration, at which parsing resumes after an error."""
 
 _INLINE_TYPES = frozenset(("struct", "header", "header_union", "enum"))
-"""Declarations that `typedef` may contain."""
+"""Keywords of declarations that a `typedef` may contain."""
 
 
 class Parser(StatementParser):
@@ -58,7 +58,7 @@ class Parser(StatementParser):
         return result
 
     def _recover_declaration(self, error: ParseError, start: int) -> None:
-        """Report the error, and skip to what looks like the next declaration."""
+        """Report the error, and skip to the probable start of the next declaration."""
         self.report(error.pos, error.message)
         self.nesting = 0
         if self.at == start:
@@ -102,7 +102,7 @@ class Parser(StatementParser):
         return name if self.kind in ("=", ";") else None
 
     def _identifiers(self) -> list[tuple[int, str]]:
-        """Return the names of `{ a, b, }`."""
+        """Parse the names in `{ a, b, }`."""
         return self._members(self.named)
 
     def _members(self, parse: Callable[[], T]) -> list[T]:
@@ -353,7 +353,7 @@ class Parser(StatementParser):
         return ast.SelectCase(pos, keysets, state)
 
     def keysets(self) -> list[ast.Expr]:
-        """Return `(k, l)` or a single keyset."""
+        """Parse `(k, l)` or a single keyset."""
         if self.kind == "(":
             several = self.attempt(self._tuple_keyset)
             if several is not None:

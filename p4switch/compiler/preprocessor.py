@@ -26,9 +26,10 @@ MAX_SOURCE_CHARACTERS = 64_000_000
 MAX_EXPANSION = 100_000
 MAX_ARGUMENTS = 1_000_000
 MAX_EXPANDED_CHARACTERS = 2_000_000
-"""Limit of macro expansion in one program, beyond which it is taken for a macro bomb.
+"""Limit of macro expansion in one program. A program that exceeds it is refused as a macro bomb.
 
-It counts tokens that macros expand to, tokens searched for their arguments, and the characters of both.
+The tokens that macros expand to, the tokens searched for arguments, and the characters of both
+count.
 """
 
 _SKIP = re.compile(r'"(?:\\.|[^"\\])*"?|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
@@ -43,7 +44,7 @@ _INCLUDE = re.compile(r'\s*(?:"([^"]+)"|<([^>]+)>)\s*$')
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """Macro; `params` is None for object-like macros, and `body` has its tokens, whitespace included."""
+    """Macro. `params` is None for object-like macros. `body` are the tokens, including whitespace."""
 
     name: str
     params: tuple[str, ...] | None
@@ -72,7 +73,7 @@ def _strip(tokens: list[_Token]) -> list[_Token]:
 
 @dataclass(slots=True)
 class _Conditional:
-    """Open `#if`: whether its current branch is active, whether any was, and whether the enclosing text is."""
+    """State of an open `#if`: whether the current branch, any branch so far, and the enclosing text are active."""
 
     offset: int
     live: bool
@@ -99,7 +100,7 @@ class Preprocessor:
         self.warnings: list[Diagnostic] = []
 
     def run(self, path: Path) -> SourceMap:
-        """Preprocess the file. Raises UserError if it cannot be read, CompileError for errors in it."""
+        """Preprocess the file. Raises UserError if it cannot be read, and CompileError for errors in it."""
         self._process(_read(path))
         self._emit("\n", self._file, len(self._file.text), True)
         return SourceMap("".join(self._parts), self._pieces)
@@ -156,7 +157,7 @@ class Preprocessor:
         return _NOT_NEWLINE.sub(" ", text)
 
     def _emit_text(self, text: str, start: int, end: int) -> None:
-        """Emit `text[start:end]` of the current file, macros expanded."""
+        """Emit `text[start:end]` of the current file with macros expanded."""
         macros = self._macros
         done = start
         for match in _WORD_OR_STRING.finditer(text, start, end):
@@ -172,13 +173,13 @@ class Preprocessor:
         self._emit(text[done:end], self._file, done, True)
 
     def _emit_blank_lines(self, text: str, start: int, end: int) -> None:
-        """Emit blank lines in place of omitted ones; they are visible in multi-line strings of annotations."""
+        """Emit blank lines in place of omitted lines. They are visible in multi-line strings of annotations."""
         self._emit("\n" * text.count("\n", start, end), self._file, start, False)
 
     # Directives
 
     def _directive(self, line: str, offset: int, conditionals: list[_Conditional], live: bool) -> bool:
-        """Execute one directive; return whether the text after it is active."""
+        """Execute a directive, and return whether the text after it is active."""
         parts = _DIRECTIVE_PARTS.match(line)
         assert parts is not None
         name, rest = parts.group(1), parts.group(2).strip()
@@ -303,7 +304,7 @@ class Preprocessor:
             after = close
         tokens = self._expand(_tokens(text[match.start() : after]), match.start())
         expansion = "".join(t.text for t in tokens)
-        # The expansion may end in the name of a function-like macro whose arguments follow the expansion.
+        # The expansion may end in the name of a function-like macro, whose arguments follow in the source.
         last = next((t for t in reversed(tokens) if not t.text.isspace()), None)
         if last is not None and last.text not in last.hidden:
             pending = self._macros.get(last.text)
@@ -312,11 +313,11 @@ class Preprocessor:
                 if close is not None:
                     tokens += _tokens(text[after:close])
                     return "".join(t.text for t in self._expand(tokens, match.start())), close
-        # Spaces keep the expansion from merging with what stands next to it.
+        # Spaces keep the expansion from merging with the text around it.
         return f" {expansion} ", after
 
     def _expand(self, tokens: list[_Token], offset: int) -> list[_Token]:
-        """Replace macros in `tokens` until none is left (Prosser's algorithm: a name never expands inside itself)."""
+        """Replace all macros in `tokens` by Prosser's algorithm, in which a macro is not expanded within itself."""
         out: list[_Token] = []
         todo = tokens[::-1]
         while todo:
@@ -433,9 +434,9 @@ def _read(path: Path) -> SourceFile:
 
 
 def _take_arguments(todo: list[_Token]) -> list[list[_Token]] | None:
-    """Pop `( a, b )` from the end of `todo`, which is in reverse order.
+    """Pop the arguments `( a, b )` from the end of `todo`, which is in reverse order.
 
-    Return None, and pop nothing, if it is not there.
+    If there are none, return None and pop nothing.
     """
     at = len(todo) - 1
     while at >= 0 and todo[at].text.isspace():

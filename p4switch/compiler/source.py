@@ -1,4 +1,4 @@
-"""Source files, and the mapping of preprocessed text back to them."""
+"""Source files, and the mapping from preprocessed text to positions in them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _LINE_END = re.compile(r"(\\[ \t\f\v]*)?\r?\n")
 class SourceFile:
     """Source file. `path` is its name in messages.
 
-    `text` is the content after continued lines were joined and before any other processing, and offsets are
-    positions in it. Line numbers are those of the file; `line_starts` has the offset of each line's start.
+    `text` is the content with continued lines joined, and offsets are positions in `text`. Line numbers are those
+    of the file, and `line_starts` has the offset of each line's start.
     """
 
     __slots__ = ("line_starts", "path", "text")
@@ -62,9 +62,10 @@ class SourceFile:
 
 
 class Piece(NamedTuple):
-    """Section of preprocessed text that came from one position of a file.
+    """Section of preprocessed text that comes from one position of a file.
 
-    Verbatim pieces map character by character; the text of an expanded macro maps to the position of the macro's name.
+    Verbatim pieces map character by character. All text of an expanded macro maps to the position of
+    the macro's name.
     """
 
     start: int
@@ -78,12 +79,12 @@ _WORD = re.compile(rf'({_PLAIN})|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|.', re.DOT
 
 
 def _extent(text: str, start: int, most: int) -> str:
-    """Return the extent without comments; see `SourceMap.fragment`."""
+    """Return the fragment of `SourceMap.fragment` that begins at `start`, without comments."""
     parts: list[str] = []
     depth = length = 0
     for word in _WORD.finditer(text, start):
         piece = word.group()
-        if word.lastindex:  # plain text, which can be cut anywhere
+        if word.lastindex:  # plain text, which can be truncated anywhere
             parts.append(piece[: most - length])
             length += len(piece)
             if length > most:
@@ -123,8 +124,8 @@ class SourceMap:
     def fragment(self, pos: int, most: int) -> str:
         """Return the statement, condition or head of a declaration that begins at `pos`, in one line.
 
-        It has at most `most` characters, and ends at its semicolon, at a brace, or at a bracket that was
-        opened before it.
+        The result has at most `most` characters. It ends at the semicolon, at a brace, or at a closing
+        bracket whose opening bracket is before `pos`.
         """
         file, offset = self._file_offset(pos)
         return " ".join(_extent(file.text, offset, most).split())

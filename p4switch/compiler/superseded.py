@@ -17,10 +17,10 @@ P4_14 = {
     "push": "STACK.push_front(COUNT)",
     "pop": "STACK.pop_front(COUNT)",
 }
-"""Primitive actions that have become part of the language."""
+"""Primitive actions of P4-14 that P4-16 expresses otherwise."""
 
 
 def instead(name: str, architecture: Architecture | None) -> str:
-    """Return the text for "there is no such thing" that names the replacement of `name`; empty if there is none."""
+    """Return the hint for an unknown name that names the replacement of `name`; empty if there is none."""
     known = P4_14 if architecture is None else {**P4_14, **architecture.superseded}
     return f": write {known[name]}" if name in known else ""

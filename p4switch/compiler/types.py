@@ -1,10 +1,10 @@
 """The types of P4-16 (language specification, section 7).
 
-Structural types (`bit<8>`, `tuple<bit<8>, bool>`, stacks ...) are equal when their parts are. Nominal types (structs,
-headers, enums, externs, parsers, `type` ...) are equal when they come from the same declaration with the same type
-arguments. Typedefs never appear: they are resolved to what they name. Types are immutable and hashable.
+Structural types (`bit<8>`, `tuple<bit<8>, bool>`, stacks ...) are equal if their parts are equal. Nominal types
+(structs, headers, enums, externs, parsers, `type` ...) are equal if they come from the same declaration with the same
+type arguments. A typedef is replaced by the type that it names. Types are immutable and hashable.
 
-The few types that only the checker sees are at the end, under "While checking".
+The few types that exist only during checking are at the end, under "While checking".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Type:
-    """Base of all types. `str(t)` is P4 syntax where there is one."""
+    """Base of all types. `str(t)` is P4 syntax if the type can be written in P4."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class Type:
 
 @dataclass(frozen=True, slots=True)
 class Bits(Type):
-    """`bit<width>`, or `int<width>` (two's complement) where `signed`."""
+    """`bit<width>`, or `int<width>` (two's complement) if `signed`."""
 
     width: int
     signed: bool = False
@@ -101,7 +101,7 @@ VOID = Void()
 
 @dataclass(frozen=True, slots=True)
 class Stack(Type):
-    """`element[size]`. Header stacks have a header or header union as element; other elements make plain arrays."""
+    """`element[size]`: a header stack if the element is a header or header union, otherwise an array."""
 
     element: Type
     size: int
@@ -143,7 +143,7 @@ class Set(Type):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a struct, header or union, its type specialised."""
+    """Field of a struct, header or union, with its specialised type."""
 
     name: str
     type: Type
@@ -152,7 +152,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Applied(Type):
-    """Base of the types of declarations that may have type parameters, with the arguments for these."""
+    """Base of the types of declarations that may have type parameters, with the type arguments."""
 
     decl: ast.Declaration
     args: tuple[Type, ...]
@@ -167,12 +167,12 @@ class Record(Applied):
 
     decl: ast.RecordDecl
     declared: list[Field] = field(compare=False, repr=False)
-    """Fields of the declaration, with its own type parameters in their types."""
+    """Fields of the declaration, whose types contain the declaration's type parameters."""
     _fields: list[tuple[Field, ...]] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def name(self) -> str:
-        """The declared name (the same for all specialisations: see `str`)."""
+        """The declared name, which is the same for all specialisations."""
         return self.decl.name
 
     @property
@@ -202,7 +202,7 @@ class Union(Record):
 
 @dataclass(frozen=True, slots=True)
 class Enum(Type):
-    """An enum. `underlying` is its representation for serializable enums, None for plain ones."""
+    """Enum. `underlying` is the representation of a serializable enum, and None for other enums."""
 
     decl: ast.EnumDecl
     underlying: Bits | None = None
@@ -224,7 +224,7 @@ class NewType(Type):
 
 @dataclass(frozen=True, slots=True)
 class TypeVar(Type):
-    """A type parameter, inside the generic declaration that introduces it."""
+    """Type parameter within the generic declaration that introduces it."""
 
     decl: ast.TypeParam
 
@@ -302,7 +302,7 @@ class Unknown(Type):
 
 @dataclass(frozen=True, slots=True)
 class AnonRecord(Type):
-    """`{a = 1, b = 2}` where no context says which struct or header it is, as in a generic function's argument."""
+    """`{a = 1, b = 2}` whose struct or header the context does not determine, as in a generic function's argument."""
 
     names: tuple[str, ...]
     types: tuple[Type, ...]
@@ -358,14 +358,14 @@ def substitute(t: Type, bound: Mapping[ast.TypeParam, Type]) -> Type:
 
 
 def strip_newtype(t: Type) -> Type:
-    """Return the type that a `type` declaration finally stands for; other types as they are."""
+    """Return the type that a `type` declaration finally stands for, and other types unchanged."""
     while isinstance(t, NewType):
         t = t.underlying
     return t
 
 
 def width_of(t: Type) -> int | None:
-    """Return the most bits that a value of type `t` takes (varbits in full); None if the type has no width."""
+    """Return the maximum width of a value of type `t` in bits; None if the type has no width."""
     if isinstance(t, Bits):
         return t.width
     if isinstance(t, Bool):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from p4switch.compiler import ast
 from p4switch.compiler.facts import Facts
 
-# Attributes of each kind of node with the parts that are evaluated, without declarations that are referred to.
+# Attributes with the evaluated child nodes of each kind of node, without references to declarations.
 _PARTS: dict[type, tuple[str, ...]] = {
     ast.Member: ("base",),
     ast.Index: ("base", "index"),
@@ -47,7 +47,7 @@ _INNER = {*_PARTS, ast.Call}  # kinds of nodes that have child nodes
 
 
 def parts(node: ast.Node, facts: Facts) -> list[ast.Node]:
-    """Return the nodes directly below `node`; for a call these are the bound arguments."""
+    """Return the child nodes of `node` that are evaluated; for a call these are the bound arguments."""
     result: list[ast.Node] = []
     for name in _PARTS.get(type(node), ()):
         value = getattr(node, name)
@@ -62,7 +62,7 @@ def parts(node: ast.Node, facts: Facts) -> list[ast.Node]:
 
 
 def place_text(node: ast.Expr, facts: Facts) -> tuple[object, ...] | None:
-    """Return a key that is equal for two spellings of the same place; None for other expressions."""
+    """Return a key that is equal for all expressions of the same place; None for other expressions."""
     if isinstance(node, ast.Name) and isinstance(facts.decls[node], ast.Parameter | ast.VarDecl):
         return (id(facts.decls[node]),)
     if isinstance(node, ast.Member):

@@ -1,9 +1,9 @@
-"""Warnings about a checked program, each with a name: code that is valid but probably unintended.
+"""Warnings about a checked program: code that is valid but probably unintended. Each warning has a name.
 
-Warnings are given only if a fact holds on every path: a variable is read before anything sets it,
-no code makes a header valid, or a declaration is never used. `@noWarn("unused")` at a declaration
-silences a name there; `p4cc compile --Wdisable NAME` and `--Werror NAME` apply to the whole
-program.
+There is a warning only if a fact holds on every path: a variable is read before it is set, no code
+makes a header valid, or a declaration is never used. `@noWarn("unused")` at a declaration silences
+the warning of that name there; `p4cc compile --Wdisable NAME` and `--Werror NAME` apply to the
+whole program.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ def _is_silenced(node: ast.Node, name: str) -> bool:
     return any(a.name == "noWarn" and a.string == name for a in annotations)
 
 
-# Variables that are read before anything sets them
+# Variables that are read before they are set
 
 
 class _Unset:
-    """Walk through a body in the order of execution; a variable is unset while no path has set it."""
+    """Walk through a body in the order of execution. A variable is unset until some path has set it."""
 
     def __init__(self, facts: Facts, tell: Tell) -> None:
         self._facts = facts
@@ -133,7 +133,7 @@ class _Unset:
     def _read(self, node: ast.Node) -> None:
         if isinstance(node, ast.Name) and id(self._facts.decls[node]) in self._unset:
             self._tell(node, f"'{node.name}' is read before anything sets it", "uninitialized")
-            self._unset.discard(id(self._facts.decls[node]))  # it is reported once
+            self._unset.discard(id(self._facts.decls[node]))  # each variable is reported once
         if isinstance(node, ast.Call):
             binding = self._facts.bindings[node]
             for param, value in zip(binding.params, binding.bound, strict=False):
@@ -163,7 +163,7 @@ class _Warnings:
         self._walked: dict[ast.Node, list[ast.Node]] = {}
 
     def _walk(self, node: ast.Node) -> list[ast.Node]:
-        """Return `node` and everything below it; the result is shared by several warnings about the same block."""
+        """Return `node` and everything below it. The result is kept, because several warnings need it."""
         if node not in self._walked:
             self._walked[node] = list(walk(node, self._facts))
         return self._walked[node]
@@ -245,7 +245,10 @@ class _Warnings:
             self._tell(node.condition, f"the condition is always {str(value).lower()}", "constant-condition")
 
     def _constant(self, node: ast.Expr) -> bool | None:
-        """Return the value of a stand-alone condition, disregarding macros and parameters that configure a program."""
+        """Return the value that a condition has for all values of its operands; None for other conditions.
+
+        Constants alone do not count, because they may configure the program.
+        """
         if isinstance(node, ast.Unary) and node.op == "!":
             inner = self._constant(node.operand)
             return None if inner is None else not inner
@@ -291,7 +294,7 @@ class _Warnings:
                 self._tell(state, message, "parser-loop")
 
     def _takes(self, state: ast.ParserState) -> bool:
-        """Return whether a state advances in the packet, or depends on a sub-parser or variable that may do so."""
+        """Return whether a state has a call, which may advance in the packet, or an assignment."""
         nodes = (node for statement in state.statements for node in walk(statement, self._facts))
         return any(isinstance(node, ast.Call | ast.Assign) for node in nodes)
 

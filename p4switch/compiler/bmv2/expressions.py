@@ -1,10 +1,10 @@
-"""Expressions and references as BMv2 knows them.
+"""Expressions and references in BMv2's form.
 
-BMv2 computes with integers of any size and truncates when it stores. A result that may leave the range of its type is
-brought back into it by a mask or a cast. Bools are stored as one-bit numbers, and cast where they are read.
+BMv2 computes with integers of any size and truncates a value when it stores it. A result that may be outside the range
+of its type is therefore masked or cast. Bools are stored as one-bit numbers, and are cast when they are read.
 
-Every operand is used once, so that the size of the result is proportional to that of the expressions. The middle end
-expands operations that use operands more than once, and keeps those in temporaries.
+Every operand is used once, so that the size of the result is proportional to the size of the expression. The middle
+end has already expanded operations that use an operand more than once, and has saved such operands in temporaries.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
     # References
 
     def header(self, ref: ir.HeaderRef) -> ir.HeaderRef:
-        """Return a header as operations refer to it."""
+        """Return a reference to a header in the form that operations take."""
         if not ref.stack:
             return ir.HeaderRef(self._storage.instances[ref.name].type, ref.name)
         if ref.index is None:
@@ -52,7 +52,7 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
         return ir.HeaderRef(t, "", ref.stack, self.value(ref.index), "", ref.member, ref.position)
 
     def extracted(self, ref: ir.HeaderRef) -> ir.HeaderRef:
-        """Return a header that is extracted, possibly the next one of a stack."""
+        """Return a reference to a header to extract, which may be the next header of a stack."""
         if ref.where != "next":
             return ir.HeaderRef(self._storage.instances[ref.name].type, ref.name)
         t = self._storage.element(ref.stack, ref.member)
@@ -65,7 +65,7 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
         return self._storage.unions[ref.name]
 
     def place(self, expr: ir.Expr) -> ir.Place | ir.Valid:
-        """Return a field as it is stored."""
+        """Return a field in its stored form."""
         if isinstance(expr, ir.FieldRef):
             return self._storage.field(expr.header, expr.name)
         if isinstance(expr, ir.LastField):
@@ -82,7 +82,7 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
         raise AssertionError(expr)
 
     def target(self, expr: ir.Place) -> ir.Place:
-        """Return a field that is assigned to."""
+        """Return a field that is the target of an assignment."""
         place = self.place(expr)
         assert not isinstance(place, ir.Valid)
         return place
@@ -96,7 +96,7 @@ class Expressions(ir.ExpressionVisitor[ir.Expr]):
     # Values
 
     def value(self, expr: ir.Expr) -> ir.Expr:
-        """Return `expr` as an operand of an expression: a number or, for a bool, a condition."""
+        """Return `expr` as an operand of an expression. A bool becomes a condition, anything else a number."""
         return expr.accept(self)
 
     def argument(self, expr: ir.Expr) -> ir.Expr:

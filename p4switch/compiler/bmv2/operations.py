@@ -22,7 +22,7 @@ class Operations(ir.OperationVisitor[ir.Operation]):
         self._source = source
 
     def made(self, ops: Sequence[ir.Operation]) -> list[ir.Operation]:
-        """Return the converted operations in sequence. Raises CompileError at the first that cannot be converted."""
+        """Return the converted operations. Raises CompileError at the first operation that cannot be converted."""
         return [self._made(op) for op in ops]
 
     def _made(self, op: ir.Operation) -> ir.Operation:
@@ -32,7 +32,7 @@ class Operations(ir.OperationVisitor[ir.Operation]):
             raise self._source.error(error, op.span) from None
 
     def body(self, start: ir.Block) -> ir.Block:
-        """Return the blocks of an action or a deparser, which are separated by jumps."""
+        """Convert the blocks of an action or a deparser, and return the first block."""
         items = flat(start)
         for i, item in enumerate(items):
             if not isinstance(item, Jump):

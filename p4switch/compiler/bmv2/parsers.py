@@ -13,7 +13,7 @@ _Case = tuple[list[tuple[int, int | None]] | str, ir.Block | None]
 
 
 def parser(parsed: ir.Parser, x: Expressions, operations: Operations, source: Source) -> ir.Parser:
-    """Return a parser. Empty blocks become its end, unless the parser begins with one."""
+    """Convert a parser. Empty blocks become the end of the parser, except its first block."""
     order = reverse_postorder(parsed.start)
     names = _names(order)
     accept = ir.Block()
@@ -58,9 +58,9 @@ def _names(order: list[ir.Block]) -> dict[ir.Block, str]:
 
 
 def _cases(end: ir.Select) -> list[_Case]:
-    """Return the cases up to the first that matches any key.
+    """Return the cases up to the first case that matches every key.
 
-    If no case has a mask, all of them are exact; otherwise all keys have masks.
+    Either no key has a mask, or all keys have masks.
     """
     widths = [types.width_of(key.type) or 0 for key in end.keys]
     cases: list[_Case] = []

@@ -1,6 +1,6 @@
 """Conversion of ingress and egress to BMv2's form: nodes that apply a table or test a condition.
 
-Statements outside of actions become actions of tables that the control plane does not see.
+Statements outside of actions become actions of additional tables, which the control plane does not see.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ORDERED = ("ternary", "range")
 
 
 class Pipelines:
-    """Builder of a program's pipelines, and of the objects that they refer to, whose numbers and names are unique."""
+    """Builder of a program's pipelines and of the objects in them, which get unique numbers and names."""
 
     def __init__(self, x: Expressions, operations: Operations, source: Source) -> None:
         self._x = x
@@ -31,7 +31,7 @@ class Pipelines:
         return _Pipeline(self, pipeline).made()
 
     def name(self, what: str) -> str:
-        """Return a name for a node that has none in the source."""
+        """Return a name for a node that has no name in the source."""
         self._named += 1
         return f"{what}_{self._named}"
 
@@ -48,7 +48,7 @@ class Pipelines:
         return self.actions[action]
 
     def outside(self, name: str, block: ir.Block) -> ir.Table:
-        """Return the table for statements outside of actions, which are those of a block."""
+        """Return a table whose action has the statements of `block`, which are outside of actions."""
         span = next((op.span for op in block.ops if op.span is not None), None)
         action = self.action(ir.Action(name.removeprefix("tbl_"), [], ir.Block(block.ops), span))
         call = ir.ActionCall(action, [])
@@ -97,7 +97,7 @@ class Pipelines:
 
 
 class _Pipeline:
-    """Builder of one pipeline. Each block becomes up to two nodes: one for its statements, one for its end."""
+    """Builder of one pipeline. A block becomes at most two nodes: one for its statements and one for its end."""
 
     def __init__(self, whole: Pipelines, pipeline: ir.Pipeline) -> None:
         self._whole = whole
@@ -130,7 +130,7 @@ class _Pipeline:
         return ir.Pipeline(self._pipeline.name, start, self._pipeline.span, [*tables, *conditions])
 
     def _head(self, block: ir.Block) -> ir.Block:
-        """Return the first node for the end of `block`, without its statements."""
+        """Return the node for the end of `block`, without its statements."""
         if block not in self._heads:
             tail = self._end
             if isinstance(block.end, ir.Branch):

@@ -1,4 +1,4 @@
-"""Conversion of a lowered program to BMv2's form, which the engine takes and from which the JSON is written."""
+"""Conversion of a lowered program to BMv2's form, from which the engine and the writer of the JSON start."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from p4switch.compiler.midend.whole import Lowered
 
 
 def fitted(lowered: Lowered) -> ir.Program:
-    """Return the program for BMv2 and the engine, made from `lowered` after all other passes.
+    """Convert `lowered`, after all passes, to a program for BMv2 and the engine.
 
-    Raises CompileError for features that they do not support.
+    Raises CompileError for features that BMv2 does not support.
     """
     source = Source(lowered.source)
     with source.at(lowered.source.main.pos if lowered.source.main is not None else 0):
@@ -65,7 +65,7 @@ def _made(lowered: Lowered, program: ir.Program, source: Source) -> ir.Program:
         registers=program.registers,
         externs=[_instance(each, x) for each in program.externs],
         calculations=list(calculations.values()),
-        # Number 0 means "not called" to simple_switch.
+        # For simple_switch, number 0 means that there is no call.
         field_lists=[_field_list(each, i, x) for i, each in enumerate(program.field_lists, start=1)],
         learn_lists=[_field_list(each, i, x) for i, each in enumerate(program.learn_lists, start=1)],
         actions=list(pipelines.actions.values()),

@@ -9,7 +9,7 @@ from p4switch.compiler import ast
 from p4switch.compiler.diagnostics import CompileError, Diagnostic, UnsupportedError
 from p4switch.ir.places import Place
 
-_MAX_FRAGMENT = 200  # characters of the source for each operation
+_MAX_FRAGMENT = 200  # maximum number of characters of the source that each operation keeps
 
 
 class Source:
@@ -28,7 +28,7 @@ class Source:
     def error(self, error: UnsupportedError, span: int | None) -> Exception:
         """Return `error` as an error at `span`.
 
-        Without a span it is returned unchanged, and an enclosing node adds its own span.
+        If `span` is None, the error is returned unchanged, and an enclosing node adds its own span.
         """
         if span is None:
             return error
@@ -37,7 +37,7 @@ class Source:
 
     @contextmanager
     def at(self, span: int | None) -> Iterator[None]:
-        """Run a block for the node at `span`; UnsupportedError becomes a CompileError at this position."""
+        """Convert UnsupportedError in the block to a CompileError at `span`."""
         try:
             yield
         except UnsupportedError as error:

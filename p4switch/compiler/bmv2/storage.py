@@ -13,7 +13,7 @@ def _stored(t: types.Type) -> types.Type:
 
 
 def _fields(fields: list[tuple[str, types.Type]]) -> list[tuple[str, types.Type]]:
-    """Return fields in their stored form, filled up to whole bytes by their varbit field or by padding."""
+    """Return fields in their stored form. Their varbit field or padding fills up the last byte."""
     widths = [types.width_of(t) or 0 for _, t in fields]
     variable = any(isinstance(t, types.Varbit) for _, t in fields)
     rest = sum(widths) // 8 * 8 - sum(widths) if variable else 0
@@ -25,7 +25,7 @@ def _fields(fields: list[tuple[str, types.Type]]) -> list[tuple[str, types.Type]
 
 
 class Storage:
-    """Header instances of a program; `stacks` and `unions` have the references that expressions use, by name."""
+    """Header instances of a program. `stacks` and `unions` map names to the references that expressions use."""
 
     def __init__(self, program: ir.Program) -> None:
         self.instances: dict[str, ir.Instance] = {}

@@ -1,1 +1,1 @@
-"""Middle end: turns the typed tree into flat, inlined and specialised code (see `ir`)."""
+"""Middle end, which lowers the typed tree to flat, inlined and specialised code (`p4switch.ir`)."""

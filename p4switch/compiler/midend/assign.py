@@ -1,4 +1,4 @@
-"""Copies of values: assignment to places, temporaries, overlap of places."""
+"""Copies of values: assignments to places, temporaries, and overlaps of places."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ from p4switch.compiler.midend.values import (
 if TYPE_CHECKING:
     from p4switch.compiler.midend.lowering import Lowering
 
-# Storage of a value: (instance, or the stack or union that contains it; field, or "*" for all fields).
+# Storage of a value: the instance, or the stack or union that contains it; and the field, or "*"
+# for all fields.
 Leaf = tuple[str, str]
 
 
 class Footprint:
-    """Storage of values, and storage that code reads and writes.
+    """Set of storage that values occupy or that code reads and writes.
 
-    Detecting an overlap costs time in proportion to the smaller one.
+    Detecting an overlap of two sets takes time in proportion to the smaller set.
     """
 
     __slots__ = ("_fields", "_names", "_whole")
@@ -109,13 +110,13 @@ class Assignments:
         return ir.Valid(header)
 
     def footprint(self, value: Value) -> Footprint:
-        """Return the storage of `value` and of the places that it reads."""
+        """Return the storage of `value`, and of the places whose values it depends on."""
         result = Footprint(self.leaves(value))
         self.low.spend(len(result))
         return result
 
     def leaves(self, value: Value) -> Iterator[Leaf]:
-        """Yield the places that `value` reads, or that it stores to if it is a place."""
+        """Yield the storage that an expression reads, or that a place consists of."""
         if isinstance(value, ir.FieldRef):
             yield self.low.storage.roots.get(value.header, value.header), value.name
         elif isinstance(value, ir.Op):
@@ -198,7 +199,7 @@ class Assignments:
     # Copies
 
     def saved(self, expr: ir.Expr) -> ir.Expr:
-        """Return the present value of `expr`: a constant, or a temporary that holds it."""
+        """Return the present value of `expr` as a constant, or as a temporary that holds it."""
         if isinstance(expr, (ir.Const, ir.Param)):
             return expr
         place = self.low.temp(expr.type)
@@ -207,10 +208,10 @@ class Assignments:
         return place
 
     def held(self, expr: ir.Expr) -> ir.Expr:
-        """Return a form of `expr` for repeated use: itself if it costs no more than a temporary, else a temporary.
+        """Return a form of `expr` for repeated use: `expr` itself if it is as cheap as a temporary, else a temporary.
 
-        Controls of checksums have no temporaries. There the result is `expr`, and each use adds to the size of the
-        enclosing expression.
+        Checksum controls have no temporaries. There the result is `expr`, and each use increases the
+        size of the enclosing expression.
         """
         trivial = not isinstance(expr, ir.Op) or (expr.op == "cast" and expr.size == 1)
         return expr if trivial or not self.low.site.statements else self.saved(expr)
@@ -244,7 +245,7 @@ class Assignments:
         return self.saved(expr) if self.footprint(expr).overlaps(target) else expr
 
     def freeze(self, place: Value, indices: dict[Leaf, ir.Expr] | None = None) -> Value:
-        """Return `place` with its indices fixed to their present values; `indices` are already saved."""
+        """Return `place` with its indices fixed to their present values. `indices` are those already saved."""
         indices = {} if indices is None else indices
         if isinstance(place, SlicePlace):
             return SlicePlace(self.freeze(place.base, indices), place.high, place.low)
@@ -284,7 +285,7 @@ class Assignments:
             yield from self.leaves(place.index)
 
     def reset(self, place: Value) -> None:
-        """Invalidate the headers in `place`, as `out` parameters and variables without initialiser start."""
+        """Invalidate the headers in `place`, which is an `out` parameter or a variable without initialiser."""
         if isinstance(place, ir.HeaderRef):
             self.invalidate(place)
         elif isinstance(place, UnionValue):
@@ -353,7 +354,7 @@ class Assignments:
             yield dst, src
 
     def _without_hazards(self, pairs: list[tuple[Value, Value]]) -> list[tuple[Value, Value]]:
-        """Return the pairs with values saved that an earlier pair would overwrite, as in `s = { s.b, s.a }`."""
+        """Return the pairs, after saving each value that an earlier pair would overwrite, as in `s = { s.b, s.a }`."""
         written = Footprint()
         result: list[tuple[Value, Value]] = []
         for place, value in pairs:
@@ -464,7 +465,8 @@ class Assignments:
             if dst.ref.name != src.ref.name:
                 self.low.emit(ir.CopyUnion(dst.ref, src.ref, span))
             return
-        # This is an element of a stack at a run-time index. At most one member is valid, so the order does not matter.
+        # The union is an element of a stack at a run-time index. At most one member is valid, so the
+        # order does not matter.
         for name, member in dst.members.items():
             yes, join = ir.Block(), ir.Block()
             self.low.branch_on(ir.Valid(src.members[name]), yes, join, span)

@@ -1,7 +1,8 @@
-"""Calls: everything is inlined, with arguments passed as the language says (copy-in, copy-out).
+"""Lowering of calls. All calls are inlined, and arguments are copied in and copied out.
 
-An argument is passed by reference if that has no visible effect: if it is an l-value that does not
-overlap with anything else that the callee can access (language specification, section 6.8).
+An argument is passed by reference if the program cannot tell the difference: if it is an l-value
+that does not overlap with anything else that the callee can access (language specification,
+section 6.8).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Calls:
         self.low = low
         self.facts = low.facts
         self._reach: dict[tuple[ast.ActionDecl, Frame], Footprint] = {}
-        self._inside_action = False  # True in the body of an action that is inlined
+        self._inside_action = False  # True in the body of an inlined action
 
     # Dispatch
 
@@ -100,8 +101,8 @@ class Calls:
     ) -> list[tuple[Value, Value]]:
         """Evaluate the arguments `bound` and bind `params` in `frame`; return the copies to make later, (to, from).
 
-        `reach` is the storage that the callee can access besides its parameters. `fixed` keeps parameters in the
-        storage that they have in `frame`, or will have for later calls.
+        `reach` is the storage that the callee can access besides its parameters. With `fixed`, each
+        parameter has the same storage in all calls.
         """
         directions = [p.direction for p in params]
         expected = [self.low.resolve(t) for t in param_types]
@@ -142,9 +143,10 @@ class Calls:
         expected: Sequence[types.Type] = (),
         early: dict[int, Value] | None = None,
     ) -> list[Value]:
-        """Return the arguments, evaluated in the order of the call. They are values, or places for `out` and `inout`.
+        """Evaluate the arguments in the order of the call. They are values, or places for `out` and `inout`.
 
-        `early` receives copies (of types `expected`) of `inout` arguments that a later argument might change.
+        If a later argument may change the value of an `inout` argument, a copy of it, with its type in
+        `expected`, is added to `early`.
         """
         values: list[Value] = [Ignored() for _ in params]
         for i, arg, changes_later in self.low.expressions.in_order(bound):
@@ -211,7 +213,7 @@ class Calls:
         with self.low.activation(frame):
             returned = body[0].value if len(body) == 1 and isinstance(body[0], ast.Return) else None
             if returned is not None:
-                # The value stays an expression: no temporary, unless copying out could change what it reads.
+                # The value remains an expression without a temporary, unless copying out could change it.
                 result = self.low.expressions.expr(returned)
                 if copies:
                     result = self.low.copies.snapshot(result)
@@ -225,7 +227,7 @@ class Calls:
         return result
 
     def body(self, body: ast.Block, result: Value | None, copies: list[tuple[Value, Value]]) -> None:
-        """Lower a body: `return` continues after it, and `exit` first copies out."""
+        """Lower a body. `return` continues after the body, and `exit` first makes `copies`."""
         join = ir.Block()
         self.low.jumps.returns.append((join, result))
         self.low.jumps.cleanups.append(copies)
@@ -252,13 +254,13 @@ class Calls:
         self.copy_out(copies)
 
     def home(self, decl: ast.ActionDecl) -> Frame:
-        """Return the frame in which the body of an action finds the names that are declared outside of it."""
+        """Return the frame that resolves the names in an action's body that are declared outside of it."""
         if self.low.block is not None and decl in self.low.block.decl.locals:
             return self.low.block.frame
         return self.low.globals
 
     def reach(self, decl: ast.ActionDecl, home: Frame) -> Footprint:
-        """Return the storage outside of its parameters that the body of an action accesses, also through calls."""
+        """Return the storage, other than its parameters, that an action's body accesses, also through calls."""
         known = self._reach.get((decl, home))
         if known is not None:
             return known
@@ -266,7 +268,7 @@ class Calls:
         return result
 
     def touched(self, body: ast.Node, frame: Frame, own: Collection[ast.Declaration] = ()) -> Footprint:
-        """Return the storage that `body` and its actions read or change, except `own`; names belong to `frame`."""
+        """Return the storage that `body` and its actions read or change, except `own`. `frame` resolves names."""
         result = Footprint()
         waiting: list[ast.Node] = [body]
         while waiting:
@@ -291,7 +293,7 @@ class Calls:
         return result
 
     def _static(self, node: ast.Expr, home: Frame, own: Collection[ast.Declaration]) -> Value | None:
-        """Return the place of `a.b.c` in `home`, if it is one."""
+        """Return the place in `home` of an expression like `a.b.c`; None for other expressions."""
         if isinstance(node, ast.Name):
             decl = self.facts.decls[node]
             return None if decl in own else home.lookup(decl)
@@ -317,7 +319,7 @@ class Calls:
         self.copy_out(copies)
 
     def make_locals(self, block: Block) -> None:
-        """Allocate the variables of a parser or control, and lower their initialisation and that of extern objects."""
+        """Allocate the variables of a parser or control, and initialise them and the extern objects."""
         for extern in block.externs:
             kind = self.low.architecture.extern_type(extern.decl.name)
             if kind is not None:
@@ -336,7 +338,7 @@ class Calls:
                     self.low.copies.assign(place, value, local.pos)
 
     def cleanup(self) -> None:
-        """Copy out before an `exit`, innermost call first."""
+        """Make the copies of all active calls before an `exit`, those of the innermost call first."""
         for copies in reversed(self.low.jumps.cleanups):
             self.copy_out(copies)
 

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """An instance of a parser or control. `path` is its control-plane name.
+    """Instance of a parser or control. `path` is its control-plane name.
 
-    A `shared` block has tables and is applied in several places, so that its parameters and locals need fixed storage.
-    `applications` are in the text of `parent`; the package applies a block without a parent.
+    A `shared` block has tables and is applied in several places, so that its parameters and locals
+    need fixed storage. `applications` are the calls in the text of `parent`. A block without a parent
+    is applied by the package.
     """
 
     decl: ast.ParserDecl | ast.ControlDecl
@@ -35,18 +36,18 @@ class Block:
 
     @property
     def applied(self) -> int:
-        """How often the block is applied once all blocks are inlined."""
+        """Number of applications of the block after inlining all blocks."""
         return 1 if self.parent is None else len(self.applications) * self.parent.applied
 
     @property
     def outermost(self) -> Block:
-        """The block of the package that this one is, or is part of."""
+        """The block of the package that contains this block, or this block itself."""
         return self if self.parent is None else self.parent.outermost
 
 
 @dataclass(slots=True, eq=False)
 class ExternObject:
-    """An instance of an extern. `args` are the values of the constructor's parameters, by name."""
+    """Instance of an extern. `args` are the values of the constructor's parameters, by name."""
 
     decl: ast.ExternDecl
     type_args: tuple[types.Type, ...]
@@ -76,7 +77,10 @@ class PackageObject:
 
 
 def control_name(name: str, annotations: list[ast.Annotation], prefix: str) -> str:
-    """Return the control-plane name of a declaration: `@name` or its own, after the names of the enclosing blocks."""
+    """Return the control-plane name of a declaration.
+
+    This is `@name` or the declaration's own name, after the names of the enclosing blocks.
+    """
     for annotation in annotations:
         if annotation.name == "name" and annotation.string:
             name = annotation.string
@@ -92,10 +96,10 @@ def local_name(decl: ast.Declaration) -> str:
 
 
 def passed(node: ast.Expr, block: Block | None, facts: Facts) -> tuple[ast.Expr, Block | None]:
-    """Return the argument for `node` if it is a parameter of `block`, and `block` is applied in one place.
+    """Return the argument that `node`, a parameter of `block`, stands for, and the block that contains it.
 
-    `block` contains `node`. The second result is the block that contains the argument. Other expressions are returned
-    as they are, with `block`.
+    This requires that `block` is applied in only one place. Otherwise, and for other expressions in
+    `block`, `node` and `block` are returned.
     """
     while isinstance(node, ast.Name) and block is not None and len(block.applications) == 1:
         binding = facts.bindings[block.applications[0]]
@@ -108,7 +112,7 @@ def passed(node: ast.Expr, block: Block | None, facts: Facts) -> tuple[ast.Expr,
 
 
 def has_tables(decl: ast.Declaration, facts: Facts) -> bool:
-    """Return whether a control has tables, directly or in controls inside it."""
+    """Return whether a control has tables, either itself or in the controls that it applies."""
     waiting, seen = [decl], {decl}
     while waiting:
         control = waiting.pop()
@@ -130,7 +134,7 @@ class Elaboration:
         self._making: set[ast.Declaration] = set()
 
     def instance(self, decl: ast.Instantiation) -> Value:
-        """Return a global instance, which is created when it is first referred to."""
+        """Return a global instance. It is created when the program first refers to it."""
         value = self.low.globals.lookup(decl)
         if value is None:
             with self.low.activation(self.low.globals):
@@ -145,7 +149,7 @@ class Elaboration:
         return ExternObject(t.decl, (), {}, "", param, [])
 
     def pipelines(self, main: ast.Instantiation) -> list[Value]:
-        """Return the pipelines of `main`, which are its arguments if the package says so, or else all of it."""
+        """Return the pipelines of `main`: its arguments if the package is `pipelined`, or else `main` itself."""
         value = self.instance(main)
         if not self.low.package.pipelined or not isinstance(value, PackageObject):
             return [value]
@@ -154,8 +158,8 @@ class Elaboration:
     def blocks(self, pipeline: Value) -> list[Block] | None:
         """Return the blocks of a pipeline, with those of nested packages in their positions.
 
-        The result is None if an argument is something else. Omitted `@optional` arguments are left out. Extern objects
-        of other blocks are forgotten.
+        The result is None if an argument is not a block. Omitted `@optional` arguments are left out.
+        Extern objects of other blocks are removed.
         """
         in_order: list[Block] = []
         waiting: list[Value | None] = [pipeline]
@@ -182,7 +186,7 @@ class Elaboration:
         return self._make(t, args, path, decl, decl.annotations, parent)
 
     def construct(self, node: ast.Call) -> Value:
-        """Return an anonymous instance: an argument of the package, a table property or a constructor."""
+        """Return a new anonymous instance, for an argument of a package or constructor or a table property."""
         binding = self.facts.bindings[node]
         t = self.low.type_of(node)
         args = self._arguments(binding.params, binding.bound)
@@ -257,7 +261,7 @@ def _share(block: Block, facts: Facts) -> None:
 
 
 def _applications(decl: ast.ParserDecl | ast.ControlDecl, facts: Facts) -> dict[ast.Declaration, list[ast.Call]]:
-    """Return the applications of each local instance in the text of `decl`."""
+    """Return the calls in the text of `decl` that apply each local instance."""
     calls: dict[ast.Declaration, list[ast.Call]] = {}
     for node in walk(decl, facts):
         if not isinstance(node, ast.Call):

@@ -1,7 +1,7 @@
 """Lowering of expressions to scalar expressions without side effects; side effects are emitted as operations.
 
-Evaluation is from left to right (language specification, section 8.1): where a later operand has side effects, earlier
-ones are saved first.
+Operands are evaluated from left to right (language specification, section 8.1). If a later operand has side effects,
+earlier operands are saved first.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ class Expressions:
             ast.DontCare: self._eval_dont_care,
         }
         self._effects: dict[ast.Node, bool] = {}
-        self.known: dict[ast.Node, Value] = {}  # expressions that have been evaluated already
+        self.known: dict[ast.Node, Value] = {}  # values of expressions that have already been evaluated
 
     # Effects
 
     def effects(self, node: ast.Node) -> bool:
-        """Return whether evaluating `node` may change what other operands read."""
+        """Return whether the evaluation of `node` may change the values of other operands."""
         known = self._effects.get(node)
         if known is None:
             known = any(self.effects(p) for p in parts(node, self.facts))
@@ -97,13 +97,13 @@ class Expressions:
     def in_order(self, nodes: Sequence[ast.Expr | None]) -> Iterator[tuple[int, ast.Expr, bool]]:
         """Yield the expressions in `nodes` in the order of evaluation, which is the order of the source.
 
-        For named arguments this is the order in the call, and for fields of a struct the order in the initialiser,
-        whatever the order of their declarations.
+        Named arguments are evaluated in the order of the call, and fields of a struct in the order of the initialiser,
+        even if they are declared in another order.
 
         Yields
         ------
         int, ast.Expr, bool
-            The index in `nodes`, the node, and whether a later node may change a value that this node reads.
+            The index in `nodes`, the node, and whether a later node may change the value of this one.
         """
         given = sorted(((i, n) for i, n in enumerate(nodes) if n is not None), key=lambda item: item[1].pos)
         last = max((rank for rank, (_, node) in enumerate(given) if self.effects(node)), default=-1)
@@ -123,7 +123,7 @@ class Expressions:
     def apart(self, node: ast.Expr) -> Apart:
         """Return the value of `node`, with the code that computes it in blocks of its own.
 
-        A deparser cannot branch, so there the code is placed before both paths, where it cannot fail.
+        A deparser cannot branch. There the code is placed before both paths, and cannot fail.
         """
         first = ir.Block()
         if not self.low.site.branches:
@@ -336,7 +336,7 @@ class Expressions:
         return self._choice(condition, then, otherwise, t, node)
 
     def _choice(self, condition: ir.Expr, then: Apart, otherwise: Apart, t: types.Type, node: ast.Expr) -> Value:
-        """Return the value of one operand; only the one that `condition` selects is evaluated."""
+        """Return the value of the operand that `condition` selects; only this operand is evaluated."""
         result, join = self.low.temp(t), ir.Block()
         self.low.branch_on(condition, then.first, otherwise.first, node.pos)
         for side in (then, otherwise):

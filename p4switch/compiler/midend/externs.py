@@ -65,7 +65,7 @@ class Externs:
 
     @cached_property
     def slices(self) -> dict[ast.Call, ast.Slice]:
-        """Parts of the results of calls, where the program takes one."""
+        """For each extern call whose result is sliced, the slice that the program takes."""
         nodes = (node for decl in self.low.source.declarations for node in walk(decl, self.facts))
         found = (node for node in nodes if isinstance(node, ast.Slice))
         return {node.base: node for node in found if isinstance(node.base, ast.Call)}
@@ -84,7 +84,10 @@ class Externs:
         return self.low.tables.simple(value)
 
     def into(self, call: ast.Call, index: int, value: Value, make: Callable[[ir.FieldRef], ir.ExternOperation]) -> None:
-        """Emit the operation that `make` returns for the result's field, and copy this field to the place `value`."""
+        """Emit the operation that `make` returns for a field, and copy the field to the place `value`.
+
+        The place is argument `index` of the call.
+        """
         if isinstance(value, ir.FieldRef):
             self.low.emit(make(value))
             return
@@ -97,7 +100,7 @@ class Externs:
             self.low.copies.assign(value, place, call.pos)
 
     def result(self, call: ast.Call, make: Callable[[ir.FieldRef], ir.ExternOperation]) -> Value:
-        """Return a new field for the result of a call, which the operation returned by `make` writes."""
+        """Return a new field with the result of a call. The operation that `make` returns writes the field."""
         t = self.low.type_of(call)
         place = self.low.temp(t)
         if not isinstance(place, ir.FieldRef):
@@ -161,15 +164,15 @@ class Externs:
         return next((t.ir for t in tables if extern in (t.counter, t.meter, *t.direct)), None)
 
     def entry_cells(self, extern: ExternObject) -> int | None:
-        """Return how many cells a direct object has: one for each entry of its table, and one for the default.
+        """Return the number of cells of a direct object, or None if no table uses the object.
 
-        None: no table has the object.
+        There is a cell for each entry of the table, and one for the default action.
         """
         table = self.table_of(extern)
         return None if table is None else table.room + 1
 
     def direct_meter_result(self, extern: ExternObject) -> ir.FieldRef:
-        """Return the field to which the table writes the colour."""
+        """Return the field to which the table writes the colour of a direct meter."""
         place = self._direct_meters.get(extern)
         if place is None:
             t = scalar_type(extern.type_args[0]) if extern.type_args else types.Bits(2)

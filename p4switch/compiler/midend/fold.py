@@ -1,4 +1,4 @@
-"""Constructors of `ir` expressions that fold constants."""
+"""Functions that create `ir` expressions and fold constants."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def boolean(value: bool) -> ir.Const:
 
 
 def make(op: str, t: types.Type, *args: ir.Expr) -> ir.Expr:
-    """Return `op` applied to `args`, with result type `t`. Where possible it is a constant or an operand."""
+    """Return `op` applied to `args`, with result type `t`, simplified to a constant or an operand if possible."""
     first = args[0]
     if op == "cast" and (first.type == t or (isinstance(first, ir.Const) and isinstance(first.type, types.InfInt))):
         return const(first.value, t) if isinstance(first, ir.Const) else first
@@ -41,7 +41,7 @@ def make(op: str, t: types.Type, *args: ir.Expr) -> ir.Expr:
     if op in ("&&", "||") and isinstance(first, ir.Const):
         return args[1] if bool(first.value) == (op == "&&") else first
     if op in ("&&", "||") and isinstance(args[1], ir.Const):
-        # Operands are free of side effects.
+        # Operands have no side effects, so they can be dropped.
         return first if bool(args[1].value) == (op == "&&") else args[1]
     if op == "!" and isinstance(first, ir.Op) and first.op == "!":
         return first.args[0]
@@ -54,16 +54,16 @@ def make(op: str, t: types.Type, *args: ir.Expr) -> ir.Expr:
 
 
 def is_long_shift(op: str, amount: ir.Expr) -> bool:
-    """Return whether BMv2 would build a number of billions of bits for a shift, as `amount` has more than 8 bits."""
+    """Return whether `amount` has more than 8 bits, so that BMv2 might compute a number of billions of bits."""
     return op in ("<<", ">>") and not isinstance(amount, ir.Const) and (types.width_of(amount.type) or 0) > 8
 
 
 def long_shift(op: str, t: types.Type, value: ir.Expr, amount: ir.Expr, hold: Callable[[ir.Expr], ir.Expr]) -> ir.Expr:
     """Return the shift in a form that BMv2 can execute.
 
-    It shifts by at most 255 bits; larger shifts give 0 or copies of the sign.
+    The result shifts by at most 255 bits. Larger shifts give 0 or copies of the sign.
 
-    `hold` takes an expression that is used more than once, and returns its replacement.
+    `hold` is called for an expression that is used more than once, and returns its replacement.
     """
     amount = hold(amount)
     most = const(0xFF, amount.type)

@@ -10,10 +10,10 @@ from p4switch.compiler.midend.values import Value
 
 @dataclass(slots=True)
 class Jumps:
-    """Targets of `exit`, `return`, `break` and `continue`; those of inner bodies and loops are last."""
+    """Stacks of the targets of `exit`, `return`, `break` and `continue`, innermost last."""
 
     exit: ir.Block | None = None
-    soft_exit: ir.FieldRef | None = None  # flag that `exit` sets in an action before it leaves the action
+    soft_exit: ir.FieldRef | None = None  # flag that `exit` sets before it leaves an action
     in_action: bool = False
     returns: list[tuple[ir.Block, Value | None]] = field(default_factory=list)  # targets, with the place of the result
     loops: list[tuple[ir.Block, ir.Block]] = field(default_factory=list)  # (break, continue)

@@ -3,4 +3,4 @@
 MAX_STACK = 255
 MAX_CELLS = 1 << 28
 MAX_SIZE = (1 << 31) - 1
-"""Largest size that the engine accepts for header stacks, counters, meters, registers, tables, profiles, value sets."""
+"""Largest size of header stacks, counters, meters, registers, tables, profiles and value sets in the engine."""

@@ -1,4 +1,4 @@
-"""Lowering of the checked tree to code over scalars: the shared state, and the parts that refer to each other."""
+"""Lowering of the checked tree to code over scalars: the state that its parts share."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ from p4switch.compiler.midend.tables import Tables
 from p4switch.compiler.midend.values import Frame, Value
 
 MAX_OPERATIONS = 1_000_000
-"""Limit of a program's cost.
+"""Limit of a program's cost of lowering.
 
-The cost counts lowered nodes of the tree, those of a called body once for each call; created operations, variables,
-cases and entries; and scalars that are visited to pass and assign values.
+The cost is the number of lowered nodes, of created operations, variables, cases and entries, and
+of scalars that are visited to pass and assign values. The nodes of a body count once for each
+call of it.
 """
 _TOP = Site("")
 
 
 class Lowering:
-    """Lowering of one program: the code under construction, the environment, errors, and the parts."""
+    """Lowering of one program: the code under construction, the environment, errors, and the parts of the lowering."""
 
     def __init__(self, program: ast.Program, architecture: Architecture, package: type[Package]) -> None:
         self.source = program
@@ -45,7 +46,7 @@ class Lowering:
         self.frame = self.globals
         self.code = ir.Block()
         self.block: Block | None = None  # the parser or control instance whose body is being lowered
-        self.site = _TOP  # the block of the package that it is or is part of
+        self.site = _TOP  # site of the package's block that contains `block`
         self.jumps = Jumps()
         self.prefix = ""  # prefix of the names of locals
         self._spent = 0
@@ -65,13 +66,13 @@ class Lowering:
     # Errors
 
     def error(self, node: ast.Node | int | None, message: str) -> CompileError:
-        """Return the error for an unsupported feature at `node`, or at a position; None is the present position."""
+        """Return the error for an unsupported feature at `node`, at a position, or (None) at the present position."""
         pos = self._lowered_now if node is None else node if isinstance(node, int) else node.pos
         source = self.source.source
         return CompileError([Diagnostic("error", source.locate(pos), message, source.line_at(pos))])
 
     def work(self, node: ast.Node) -> None:
-        """Count one more lowered node.
+        """Count a lowered node.
 
         Raises CompileError like `spend`.
         """
@@ -91,7 +92,7 @@ class Lowering:
             )
 
     def storable(self, t: types.Type, node: ast.Node) -> None:
-        """Raise CompileError, at its declaration, for a type whose variables the target cannot store."""
+        """Raise CompileError at `node`, a declaration, if the target cannot store variables of type `t`."""
         t = types.strip_newtype(t)
         if t == types.Bits(0):
             raise self.error(node, "a variable or field of no bits is not supported on this target")
@@ -114,7 +115,7 @@ class Lowering:
         return size
 
     def error_value(self, name: str) -> ir.Const:
-        """Return the value of `error.name`, one of core.p4's."""
+        """Return the value of `error.name`, which core.p4 declares."""
         return ir.Const(self.facts.values[self.source.errors[name]], ir.ENUM_TYPE, name)
 
     # Types
@@ -123,7 +124,7 @@ class Lowering:
         return self.resolve(self.facts.types[node])
 
     def resolve(self, t: types.Type) -> types.Type:
-        """Return `t` with the type parameters of the functions being inlined replaced."""
+        """Return `t` with type arguments in place of the type parameters of the functions being inlined."""
         frame: Frame | None = self.frame
         while frame is not None:
             if frame.types:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _Key = tuple[int, int | None]  # value, mask
 MAX_CASES = 1 << 16
-"""Maximum number of cases of one select, after ranges have become values and masks."""
+"""Maximum number of cases of one select, after each range is split into values with masks."""
 
 
 class Parsers:
@@ -42,7 +42,7 @@ class Parsers:
         self.low.calls.copy_out(copies)
 
     def run_parser(self, block: Block, accept: ir.Block) -> None:
-        """Lower the states of the current parser, from the current block on; `reject` ends all parsing."""
+        """Lower the states of the current parser, beginning in the current block; `reject` ends all parsing."""
         decl = block.decl
         assert isinstance(decl, ast.ParserDecl)
         self.low.calls.make_locals(block)
@@ -96,7 +96,7 @@ class Parsers:
             cases += [(choice, target) for choice in choices]
             spans += [case.pos] * len(choices)
         if not _takes_everything(cases, [types.width_of(k.type) or 1 for k in keys]):
-            # A key that matches no case is an error and ends all parsing (language specification, section 13.6).
+            # It is an error if no case matches, and parsing ends (language specification, section 13.6).
             no_match = ir.Block([ir.Verify(fold.FALSE, self.low.error_value("NoMatch"), node.pos)], name="noMatch")
             no_match.end = ir.Goto(states[ast.REJECT])
             cases.append(([(0, 0) for _ in keys], no_match))
@@ -111,7 +111,7 @@ class Parsers:
         return place
 
     def _masks(self, node: ast.Expr, keys: list[ir.Expr]) -> list[list[_Key]]:
-        """Return for each scalar key the alternatives (value, mask) of `node`."""
+        """Return the alternatives (value, mask) of the key set `node`, for each scalar key."""
         if isinstance(node, (ast.DontCare, ast.DefaultExpr)):
             return [[(0, 0)] for _ in keys]
         if isinstance(node, ast.Range):
@@ -153,7 +153,10 @@ class Parsers:
 
 
 def _takes_everything(cases: Sequence[tuple[list[_Key] | str, ir.Block | None]], widths: list[int]) -> bool:
-    """Return whether the cases match all keys: one case matches any key, or each value has a case without a mask."""
+    """Return whether the cases match all keys.
+
+    This is known if one case matches every key, or if each value has a case without a mask.
+    """
     exact: set[tuple[int, ...]] = set()
     for keys, _ in cases:
         if isinstance(keys, str):
@@ -166,7 +169,7 @@ def _takes_everything(cases: Sequence[tuple[list[_Key] | str, ir.Block | None]],
 
 
 def _prefixes(low: int, high: int, width: int) -> list[tuple[int, int | None]]:
-    """Return the range as a minimum number of values with masks."""
+    """Return a range as the smallest list of values with masks."""
     result: list[tuple[int, int | None]] = []
     full = (1 << width) - 1
     while low <= high:

@@ -80,7 +80,7 @@ class Statements:
 
     @staticmethod
     def _target_again(node: ast.Assign) -> ast.Expr | None:
-        """Return the copy of the target that represents its old value in `target op= value`."""
+        """Return the node for the target's old value in the right side of `target op= value`; None for others."""
         value = node.value
         while isinstance(value, ast.Cast):
             value = value.operand
@@ -125,7 +125,7 @@ class Statements:
             else:
                 self.low.emit(ir.Exit(node.pos))
         self.low.goto(self.low.jumps.exit)
-        self.low.start(ir.Block())  # unreachable code is dropped, but its actions stay visible to the control plane
+        self.low.start(ir.Block())  # unreachable code is dropped, but the control plane still sees its actions
 
     def _do_break(self, node: ast.Break) -> None:
         self.low.goto(self.low.jumps.loops[-1][0])
@@ -146,7 +146,7 @@ class Statements:
         self.low.start(after)
 
     def switch_bodies(self, node: ast.Switch, after: ir.Block) -> list[ir.Block]:
-        """Return one block for the body of each case; cases that fall through share the block."""
+        """Return the block for the body of each case. Cases that fall through share a block."""
         targets: list[ir.Block] = []
         shared: ir.Block | None = None
         for case in node.cases:
@@ -210,7 +210,7 @@ class Statements:
         else:
             values = self.low.expressions.expr(node.values)
             if self.low.copies.footprint(values).overlaps(self.low.calls.touched(node.body, self.low.frame)):
-                values = self.low.copies.snapshot(values)  # it is evaluated once, whatever the body assigns
+                values = self.low.copies.snapshot(values)  # evaluated once, even if the body changes it
             items: list[Value]
             if isinstance(values, StackValue):
                 items = list(values.elements)

@@ -27,7 +27,7 @@ def scalar_type(t: types.Type) -> types.Type | None:
 
 @cache
 def flat_fields(header: types.Header) -> tuple[tuple[str, types.Type], ...]:
-    """Return the fields of a header with structs and arrays flattened: names such as `a.b[2]`, and scalar types."""
+    """Return names, such as `a.b[2]`, and types of all scalars in a header with structs and arrays."""
     return tuple(leaf for f in header.fields for leaf in _flat(f.name, f.type))
 
 
@@ -51,8 +51,8 @@ class Storage:
         self.program = program
         self._taken: dict[str, int] = {SCALARS: 0}
         self._scalar_names: dict[str, int] = {}
-        self.members: dict[str, list[ir.HeaderRef]] = {}  # instance -> all headers of the union that contains it
-        self.roots: dict[str, str] = {}  # instance -> the stack or union that contains it
+        self.members: dict[str, list[ir.HeaderRef]] = {}  # all headers of the union that contains an instance
+        self.roots: dict[str, str] = {}  # the stack or union that contains an instance
 
     @staticmethod
     def _unique(taken: dict[str, int], name: str) -> str:
@@ -67,9 +67,9 @@ class Storage:
                 return candidate
 
     def intrinsic(self, t: types.Struct, name: str, written: Sequence[str] = ()) -> StructValue:
-        """Return instance `name` of metadata that the architecture writes or reads; it is added to the program.
+        """Add an instance of metadata that the architecture writes or reads, and return it.
 
-        A field FIELD listed in `written` has a companion FIELD_written, which is 1 after an assignment to the field.
+        Each FIELD in `written` has a companion FIELD_written, which is 1 after an assignment to the field.
         """
         self._taken[name] = 0
         metadata = ir.Metadata(name)
@@ -91,7 +91,7 @@ class Storage:
     def allocate(self, t: types.Type, name: str, exact: bool = False) -> Value:
         """Return new storage for a value of type `t`.
 
-        `exact` names have neither prefix nor suffix; they are for the program's own headers.
+        An `exact` name gets neither prefix nor suffix, which is for the program's own headers.
         """
         t = types.strip_newtype(t)
         scalar = scalar_type(t)

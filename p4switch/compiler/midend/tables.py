@@ -30,7 +30,7 @@ _ENTRY = types.Bits(32)  # width of the number of an entry
 class TableObject:
     """Table of an instance, in lowered form and with its declaration.
 
-    `refs` and `ir.actions` run in parallel.
+    `refs` has the reference for each element of `ir.actions`.
     """
 
     decl: ast.TableDecl
@@ -38,7 +38,7 @@ class TableObject:
     ir: ir.Table
     refs: list[ast.ActionRef] = field(default_factory=list)
     key_types: list[types.Type] = field(default_factory=list)
-    computed: list[tuple[Value, ast.Expr]] = field(default_factory=list)  # keys to assign before each lookup
+    computed: list[tuple[Value, ast.Expr]] = field(default_factory=list)  # keys that are assigned before each lookup
     masks: KeyMasks | None = None
     profile: ExternObject | None = None
     counter: ExternObject | None = None
@@ -50,18 +50,18 @@ class TableObject:
 
 @dataclass(slots=True, eq=False)
 class ActionObject:
-    """An action that a table refers to."""
+    """Action that a table refers to."""
 
     decl: ast.ActionDecl
     block: Block | None  # None: declared at top level
     ir: ir.Action
-    direct: list[ExternObject] = field(default_factory=list)  # properties that its tables need
+    direct: list[ExternObject] = field(default_factory=list)  # direct objects that its tables need as properties
 
 
 def key_text(node: ast.Expr, facts: Facts, block: Block | None = None) -> str | None:
-    """Return the name of a table key without `@name`: its expression as text, if that is simple enough.
+    """Return the name of a table key without `@name`: its expression as text; None if it is not simple enough.
 
-    If `node` stands in `block`, the block's parameters are replaced by their arguments, as by `passed`.
+    If `node` is in `block`, the block's parameters are replaced by their arguments (see `passed`).
     """
     node, block = passed(node, block, facts)
     if isinstance(node, ast.Name):
@@ -97,7 +97,7 @@ def _is_prefix(mask: int, t: types.Type) -> bool:
 
 
 def _widens(source: types.Type, target: types.Type) -> bool:
-    """Return whether a cast leaves all values unchanged."""
+    """Return whether a cast from `source` to `target` leaves all values unchanged."""
     if not isinstance(source, types.Bits) or not isinstance(target, types.Bits) or source.signed:
         return False
     return source.width < target.width + (0 if target.signed else 1)
@@ -112,7 +112,7 @@ class Tables:
         self.direct_actions: dict[tuple[Block | None, ast.ActionDecl], ActionObject] = {}
         self._lowered: tuple[TableObject, ActionObject] | None = None  # table whose action is being lowered
         self._exits: dict[ast.TableDecl, bool] = {}
-        self._own_inputs: dict[ir.Profile, TableObject] = {}  # tables with computed selector keys
+        self._own_inputs: dict[ir.Profile, TableObject] = {}  # table of each profile with computed selector keys
         self._no_action = next(
             (d for d in low.source.declarations if isinstance(d, ast.ActionDecl) and d.name == "NoAction"), None
         )
@@ -166,9 +166,9 @@ class Tables:
             self.low.reach_from_here(default, *on.values())
 
     def _unless_exited(self, target: ir.Block, wrapped: dict[ir.Block, ir.Block]) -> ir.Block:
-        """Return a block that continues at `target`, unless the action did `exit`.
+        """Return a block that continues at `target`, unless the action executed `exit`.
 
-        In that case the block copies out and leaves the control.
+        After an `exit` the block copies out and leaves the control.
         """
         if target not in wrapped:
             check = wrapped[target] = ir.Block()
@@ -210,7 +210,7 @@ class Tables:
     # Tables
 
     def table(self, decl: ast.TableDecl) -> TableObject:
-        """Return the table of the current instance; it is lowered at its first application."""
+        """Return the table of the current instance. A table is lowered at its first application."""
         assert self.low.block is not None
         key = (self.low.block, decl)
         table = self.tables.get(key)
@@ -253,10 +253,11 @@ class Tables:
     def _key_target(
         self, node: ast.Expr, t: types.Type, changes_later: bool, table: TableObject
     ) -> tuple[ir.FieldRef | ir.Valid, int | None]:
-        """Return the place where a key is looked up, and its constant mask.
+        """Return the place whose value is looked up for a key, and the key's constant mask.
 
-        If the place has to be assigned before the lookup, it is added to `table.computed`. This is so with
-        `changes_later`: the evaluation of a later key or of a mask may change the key's value.
+        If the place has to be assigned before the lookup, it is added to `table.computed`. This is
+        necessary with `changes_later`, which means that evaluating a later key or a mask may change the
+        key's value.
         """
         fixed = not changes_later and not self.low.expressions.effects(node)
         if fixed and isinstance(node, ast.Binary) and node.op == "&":
@@ -272,7 +273,7 @@ class Tables:
         return self._computed(node, t, table), None
 
     def _computed(self, node: ast.Expr, t: types.Type, table: TableObject) -> ir.FieldRef:
-        """Return a place of its own for a key, which is assigned to it before the look-up."""
+        """Return a new place for a key, whose value is assigned to it before the lookup."""
         place = self.low.storage.allocate(t, f"{table.ir.name}.key{len(table.ir.keys)}")
         assert isinstance(place, ir.FieldRef)
         table.computed.append((place, node))
@@ -281,7 +282,7 @@ class Tables:
     def _selector_input(self, node: ast.Expr, t: types.Type, changes_later: bool, table: TableObject) -> None:
         profile = table.ir.profile
         if profile is None or not profile.algorithm:
-            # Without a selector such a key has no effect except the side effects of its evaluation.
+            # Without a selector, only the side effects of such a key's evaluation matter.
             if self.low.expressions.effects(node):
                 self._key_target(node, t, changes_later, table)
             return
@@ -347,7 +348,7 @@ class Tables:
         declared = table.decl.keys
         for entry, rank in zip(entries, self._ranks(table), strict=True):
             self.low.work(entry)
-            # Selector keys do not take part in the lookup.
+            # Selector keys are not looked up.
             nodes = [n for n, k in zip(entry.keysets, declared, strict=True) if k.match_kind != "selector"]
             keys = [self.keyset(node) for node in nodes]
             for key, keyset, node in zip(table.ir.keys, keys, nodes, strict=True):
@@ -359,7 +360,10 @@ class Tables:
             table.ir.entries += [ir.Entry(list(one), call, rank, const, entry.pos) for one in itertools.product(*parts)]
 
     def _ranges(self, key: ir.Key, keyset: ir.KeyValue, node: ast.Expr) -> list[ir.KeyValue]:
-        """Return `keyset`, with a signed range across zero split in two, as the target compares unsigned numbers."""
+        """Return the key sets for `keyset`: a signed range across zero is split in two.
+
+        The target compares unsigned numbers.
+        """
         if key.match_kind != "range" or not isinstance(keyset, tuple):
             return [keyset]
         low, high = keyset
@@ -373,8 +377,8 @@ class Tables:
     def _ranks(self, table: TableObject) -> list[int]:
         """Return the priorities of the entries in BMv2's order, where the lowest number wins.
 
-        Constant entries have the priorities 1, 2, ... in order, or that of `@priority`. Others have their priorities
-        negated (language specification, section 14.2.1.4), so that they compare correctly with entries added later.
+        Constant entries have the priorities 1, 2, ... in order, or that of `@priority`. The priorities of other entries
+        (language specification, section 14.2.1.4) are negated, so that they compare correctly with entries added later.
         """
         decl = table.decl
         entries = decl.entries or []
@@ -470,7 +474,7 @@ class Tables:
             self.direct_actions.setdefault((block, decl), ActionObject(decl, block, ir.Action(name, [], ir.Block())))
 
     def entry(self, extern: ExternObject, call: ast.Call) -> ir.Expr:
-        """Return the field with the number of the entry that was hit, for objects with a cell for each entry.
+        """Return the field with the number of the entry that was hit, for a direct object.
 
         Raises CompileError outside of the actions of the table that `extern` belongs to.
         """
@@ -518,7 +522,7 @@ class Tables:
                     raise self.low.error(
                         param, f"a parameter of type {self.facts.types[param]} cannot be given by the control plane"
                     )
-                empty = t == types.Bits(0)  # bound by the control plane in BMv2, so there is no value to read
+                empty = t == types.Bits(0)  # in BMv2 the control plane binds it, so there is no value to read
                 frame.values[param] = ir.Const(0, t) if empty else ir.Param(len(action.ir.params), t)
                 name = local_name(param)
                 action.ir.params.append((name, t))

@@ -1,6 +1,6 @@
 """Values of expressions during lowering: trees whose leaves are scalar `ir` expressions.
 
-The same trees represent l-values; then their leaves are places.
+The same trees represent l-values, whose leaves are places.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class HeaderValue:
 
 @dataclass(slots=True, eq=False)
 class UnionValue:
-    """Header union, or the element of a stack of unions at a run-time index or at `next` or `last`."""
+    """Header union, or an element of a stack of unions at a run-time index, at `next` or at `last`."""
 
     ref: ir.UnionRef
     members: dict[str, ir.HeaderRef]
@@ -47,7 +47,7 @@ class StackValue:
 
 @dataclass(slots=True, eq=False)
 class ListValue:
-    """Array of anything but headers, or a list or stack without storage."""
+    """Array whose elements are not headers, or list or stack without storage."""
 
     items: list[Value]
 
@@ -71,7 +71,7 @@ class SlicePlace:
 
 @dataclass(slots=True, eq=False)
 class MovingSlicePlace:
-    """Target of an assignment to `width` bits of `base` from bit `low` on; `low` is known only at run time."""
+    """Target of an assignment to `width` bits of `base`. The lowest bit, `low`, is known only at run time."""
 
     base: Value
     low: ir.Expr

@@ -1,4 +1,4 @@
-"""Lowering of a whole program: its package, the blocks of the package, and the objects of the control plane."""
+"""Lowering of a whole program: its package, the package's blocks, and the objects of the control plane."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Lowered:
     externs: list[ExternObject]
     value_sets: list[tuple[Block, ast.ValueSetDecl, ir.ValueSet]]
     digests: list[types.Type]
-    pipelines: int  # number of pipelines that the program has; this is one of them
+    pipelines: int  # number of pipelines of the program, including this one
 
     def require(self, tool: str) -> None:
-        """Raise CompileError if `tool` does not know the rules of the program's package."""
+        """Raise CompileError if `tool` does not support the program's package."""
         if tool not in self.package.tools:
             known = [a.name for a in ARCHITECTURES.all().values() for p in a.packages.all().values() if tool in p.tools]
             message = f"p4cc {tool} knows {', '.join(known)} alone, not {self.architecture.name}"
@@ -41,7 +41,7 @@ class Lowered:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Source names of the target's storage for the blocks."""
+        """Name in the source for each name of storage in the target."""
         return self.package.source_names(self.blocks)
 
 
@@ -95,7 +95,7 @@ def error_at(program: ast.Program, node: ast.Node | None, message: str) -> Compi
 def _package(program: ast.Program) -> tuple[Architecture, type[Package]]:
     """Return the architecture and the package of the program.
 
-    Errors refer to it, or else to the last declaration.
+    Errors refer to `main`, or to the last declaration if there is no `main`.
     """
     architecture, main = program.architecture, program.main
     of = [*ARCHITECTURES.all().values()] if architecture is None else [architecture]
@@ -118,7 +118,7 @@ def _main(program: ast.Program) -> ast.Instantiation:
 
 
 def _blocks(low: Lowering, pipelines: list[Value]) -> list[Block]:
-    """Return the blocks of the pipeline that is to be compiled. Raises CompileError for one that does not exist."""
+    """Return the blocks of the pipeline to compile. Raises CompileError for a pipeline that does not exist."""
     main, package, chosen = _main(low.source), low.package, low.source.pipeline
     if chosen is None and len(pipelines) > 1:
         raise low.error(main, f"the program has {len(pipelines)} pipelines; expected the number of one with it")
@@ -143,14 +143,14 @@ def _check_names(low: Lowering) -> None:
     named: list[TableObject | ActionObject] = [*low.tables.tables.values(), *low.tables.actions.values()]
     for each in [*named, *low.tables.direct_actions.values()]:
         other = taken.setdefault((type(each), each.ir.name), each)
-        # An action may occur more than once: with other arguments, or in two instances of a control.
+        # An action may occur more than once: with different arguments, or in two instances of a control.
         if other is not each and (isinstance(each, TableObject) or other.decl is not each.decl):
             what = "table" if isinstance(each, TableObject) else "action"
             raise low.error(each.decl, f"another {what} has the control-plane name '{each.ir.name}' already")
 
 
 def _check_sizes(low: Lowering) -> None:
-    """Refuse headers that are not whole bytes, and variables of no bits."""
+    """Refuse headers whose length is not a whole number of bytes, and variables of width 0."""
     for header in {i.type: None for i in low.out.headers}:
         bits = sum(types.width_of(t) or 0 for _, t in flat_fields(header))
         if bits % 8 and not low.architecture.pads_headers:

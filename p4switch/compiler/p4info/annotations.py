@@ -6,7 +6,7 @@ from typing import Any
 
 from p4switch.compiler import ast
 
-_ELSEWHERE = {"name", "id", "brief", "description"}  # these have fields of their own
+_ELSEWHERE = {"name", "id", "brief", "description"}  # annotations for which P4Info has other fields
 
 
 def _structured(message: Any, annotation: ast.Annotation) -> None:
@@ -29,14 +29,14 @@ def _literal(target: Any, node: ast.Expr) -> None:
 
 
 def text(annotation: ast.Annotation) -> str:
-    """Return an unstructured annotation in P4 syntax."""
+    """Return the P4 text of an unstructured annotation."""
     if not annotation.tokens:
         return f"@{annotation.name}"
     return f"@{annotation.name}({' '.join(annotation.tokens)})"
 
 
 def add_annotations(message: Any, annotations: list[ast.Annotation], *skip: str) -> None:
-    """Fill in `annotations` and `structured_annotations`, without those named in `skip`."""
+    """Fill in `annotations` and `structured_annotations`, except annotations named in `skip`."""
     for annotation in annotations:
         if annotation.structured:
             _structured(message, annotation)

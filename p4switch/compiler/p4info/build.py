@@ -29,7 +29,7 @@ _PROFILE_ANNOTATIONS = ("max_group_size", "selector_size_semantics", "max_member
 
 
 def _prefix(kind: ExternType) -> int:
-    """Return the highest byte of the ids of a kind of objects."""
+    """Return the highest byte of the ids of objects of an extern type."""
     number: int = _IDS.Prefix.Value(kind.p4info)
     return number
 
@@ -235,7 +235,8 @@ class Builder:
     def indexed(self, message: Any, extern: ExternObject, type_argument: int = 0, size_argument: str = "size") -> None:
         """Fill in the fields of an array of cells.
 
-        `type_argument` is the position of the index type, `size_argument` the name of the size argument.
+        `type_argument` is the position of the index type among the type arguments. `size_argument` is the name of the
+        constructor's argument for the size.
         """
         self.object(message, extern)
         size = extern.args[size_argument]
@@ -254,7 +255,7 @@ class Builder:
 
     @staticmethod
     def unit(spec: Any, extern: ExternObject) -> int:
-        """Return the unit of a counter or meter, as a number of the enum of `spec`."""
+        """Return the unit of a counter or meter as a value of the enum in `spec`."""
         unit = extern.args["type"]
         assert isinstance(unit, ir.Const)
         number: int = spec.Unit.Value(_UNITS.get(unit.member, unit.member).upper())
@@ -325,7 +326,7 @@ class Builder:
                 self._match_type(match, kind)
                 add_annotations(match, f.decl.annotations, "match")
                 add_documentation(match, f.decl.annotations)
-        else:  # this includes serializable enums, whose members are single values
+        else:  # also for serializable enums, whose members are plain values
             match = message.match.add(id=1, bitwidth=value_set.width)
             self._match_type(match, "exact")
 
@@ -362,7 +363,7 @@ class Builder:
 def _flat_fields(
     prefix: str, outer: list[ast.Annotation], record: types.Record
 ) -> list[tuple[str, types.Type, list[ast.Annotation]]]:
-    """Return fields with structs flattened; annotations of inner fields precede those of their structs."""
+    """Return fields with structs flattened. A field's own annotations precede those of its struct."""
     result: list[tuple[str, types.Type, list[ast.Annotation]]] = []
     for f in record.fields:
         own = {a.name for a in f.decl.annotations}

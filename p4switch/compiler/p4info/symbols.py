@@ -1,8 +1,8 @@
 """Ids and aliases of P4Info objects.
 
-An id is the kind of the object (8 bits) and 24 bits that come from `@id` or from a hash of the
-name; names are processed in order, and a hash is increased until its id is free. An alias is the
-shortest suffix of the name's components that is unique.
+An id consists of the kind of the object (8 bits) and of 24 bits from `@id` or from a hash of the
+name. Names are processed in order, and a hash is increased until its id is free. An alias is the
+shortest unique suffix of the name's components.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def id_annotation(annotations: list[ast.Annotation]) -> int | None:
 
 
 class Symbols:
-    """Collector of names (`add`); `number` then assigns an id to each."""
+    """Collector of names (`add`). When it has all names, `number` assigns an id to each."""
 
     def __init__(self) -> None:
         self._given: dict[tuple[int, str], int | None] = {}
@@ -78,7 +78,10 @@ class Symbols:
 
 
 def field_ids(annotated: Iterable[list[ast.Annotation]]) -> list[int]:
-    """Return the ids of match fields, parameters and the like: `@id`, or the position from 1 on, skipping taken ids."""
+    """Return the ids of match fields, parameters and the like.
+
+    An id is `@id`, or the next free number from 1 on.
+    """
     given = [id_annotation(a) for a in annotated]
     taken = {n for n in given if n is not None}
     result: list[int] = []

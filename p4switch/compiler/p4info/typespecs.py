@@ -47,12 +47,12 @@ def bitwidth(t: types.Type) -> int:
 
 
 def encode(value: int, width: int) -> bytes:
-    """Return a value in P4Runtime's form, padded to whole bytes."""
+    """Return a value in P4Runtime's form, with as many bytes as the width needs."""
     return (value & ((1 << width) - 1)).to_bytes(-(-width // 8), "big")
 
 
 class TypeSpecs:
-    """Converter of types, which adds the named ones to `type_info`."""
+    """Converter of types to P4Info, which adds named types to `type_info`."""
 
     def __init__(self, p4info: Any, spec_class: Any, errors: list[str], facts: Facts) -> None:
         self._p4info = p4info

@@ -1,7 +1,7 @@
 """Passes from the checked program to the IR that tools read, in one list.
 
-`lower` makes an IR from the program. The passes in `PASSES` transform it, and those in `BMV2` prepare it for BMv2; then
-`bmv2` converts it to BMv2's form.
+`lower` lowers the program to IR. The passes in `PASSES` transform the IR, and those in `BMV2` prepare it for BMv2.
+Then `bmv2` converts it to BMv2's form.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ BMV2 = (
 )
 
 Watch = Callable[[str, ir.Program], None]
-"""Callback that gets the name of a pass and the program after it."""
+"""Callback that receives the name of a pass and the program after this pass."""
 
 
 def listed() -> list[tuple[str, str]]:
@@ -85,7 +85,7 @@ def lowered(program: ast.Program, watch: Watch | None = None) -> Lowered:
 
 
 def for_bmv2(program: Lowered, watch: Watch | None = None) -> ir.Program:
-    """Return the program for BMv2 and the engine. Raises CompileError for features that they lack."""
+    """Return the program in the form for BMv2 and the engine. Raises CompileError for features that they lack."""
     run(BMV2, program, watch)
     result = fitted(program)
     if watch is not None:
@@ -94,9 +94,9 @@ def for_bmv2(program: Lowered, watch: Watch | None = None) -> ir.Program:
 
 
 def inspect(program: ast.Program, name: str, check: bool) -> str:
-    """Return the text of `program` after pass `name`; all passes are run.
+    """Run all passes, and return the text of `program` after pass `name`.
 
-    With `check`, raises CheckError if the checker finds a violation.
+    With `check`, CheckError is raised if the checker finds a violation.
 
     Raises CompileError for features that the target lacks.
     """

@@ -12,25 +12,23 @@ from p4switch.ir.graph import code
 
 @dataclass(frozen=True)
 class Pass:
-    """Transformation of a program.
+    """Transformation of a program by `run`, which may raise UnsupportedError.
 
-    `help` is a line that describes it.
-
-    `run` may raise UnsupportedError.
+    `help` is a line that describes the pass.
     """
 
     name: str
     help: str
     run: Callable[[ir.Program], None]
     gone: frozenset[type[ir.Operation]] = frozenset()
-    """Kinds of operations that do not occur after this pass or any later one."""
+    """Kinds of operations that no longer occur after this pass and after later passes."""
 
 
 Op = TypeVar("Op", bound=ir.Operation)
 
 
 def spell_out(program: ir.Program, kind: type[Op], spelled: Callable[[Op], list[ir.Operation]]) -> None:
-    """Replace each operation of a `kind` by the operations that `spelled` returns for it."""
+    """Replace each operation of class `kind` by the operations that `spelled` returns for it."""
     for block in code(program):
         if any(isinstance(op, kind) for op in block.ops):
             block.ops = [new for op in block.ops for new in (spelled(op) if isinstance(op, kind) else [op])]

@@ -1,6 +1,7 @@
-"""Pass after which a table has the same successors wherever it is applied, as BMv2 requires.
+"""Pass that gives a table the same successors in all its applications, as BMv2 requires.
 
-Where the applications continue differently, a field records the place, and conditions after the table test it.
+If the applications have different successors, a field records which one is executed, and conditions after the table
+test that field.
 """
 
 from __future__ import annotations

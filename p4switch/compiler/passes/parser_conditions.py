@@ -1,4 +1,4 @@
-"""Pass that replaces a condition in a parser by a field and a select over it, the only branch of BMv2's parsers."""
+"""Pass that replaces a condition in a parser by a field and a select, the only branch in BMv2's parsers."""
 
 from __future__ import annotations
 

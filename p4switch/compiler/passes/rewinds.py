@@ -1,7 +1,7 @@
 """Pass that implements the reset of a parser's stacks to their first element.
 
-A stack is moved back by the number of its elements; the target decrements its counter as it removes elements. The reset
-is dropped where the stack cannot have advanced.
+A reset becomes a `pop_front` of all elements, because the target decrements the stack's counter for each element that
+it removes. A reset is dropped if the stack cannot have advanced.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def run(program: ir.Program) -> None:
 
 def _drop_needless(start: ir.Block) -> None:
     order = reverse_postorder(start)
-    before: dict[ir.Block, set[str]] = {block: set() for block in order}  # stacks that may have advanced
+    before: dict[ir.Block, set[str]] = {block: set() for block in order}  # advanced stacks
     changed = True
     while changed:
         changed = False

@@ -1,4 +1,4 @@
-"""Pass that threads jumps and joins blocks that always follow each other."""
+"""Pass that skips empty blocks and joins blocks that always follow each other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from p4switch.ir.graph import actions, reverse_postorder, successors
 
 
 def _final(block: ir.Block) -> ir.Block:
-    """Return the block that control reaches from `block` through empty blocks."""
+    """Return the first block from `block` on that is not empty."""
     seen = {block}
     while not block.ops and isinstance(block.end, ir.Goto):
         block = block.end.target
@@ -29,7 +29,7 @@ def run(program: ir.Program) -> None:
 
 
 def simplify(start: ir.Block) -> ir.Block:
-    """Return the entry after threading jumps and joining blocks that always follow each other.
+    """Skip empty blocks, join blocks that always follow each other, and return the first block.
 
     Named blocks are not joined.
     """

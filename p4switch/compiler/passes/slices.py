@@ -1,4 +1,4 @@
-"""Pass that replaces an assignment to a slice by one to the whole number, whose other bits keep their values."""
+"""Pass that replaces an assignment to a slice by an assignment to the whole number."""
 
 from __future__ import annotations
 

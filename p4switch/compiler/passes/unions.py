@@ -1,4 +1,4 @@
-"""Pass for the validity of union members: a change of one invalidates the others (language specification, 8.20)."""
+"""Pass that invalidates the other members of a union when one becomes valid (language specification, 8.20)."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def _invalidate(op: ir.Invalidate) -> list[ir.Operation]:
 
 
 def _assign(op: ir.AssignHeader) -> list[ir.Operation]:
-    # A copy of an invalid header leaves no member valid.
+    # Copying an invalid header invalidates all members.
     return [*(ir.SetInvalid(header, op.span) for header in op.others), ir.CopyHeader(op.dst, op.src, op.span)]

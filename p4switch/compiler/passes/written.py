@@ -1,4 +1,4 @@
-"""Pass for the validity of metadata fields: an assignment to an invalid field also sets a companion field."""
+"""Pass that sets the companion field of a metadata field at each assignment to the field."""
 
 from __future__ import annotations
 

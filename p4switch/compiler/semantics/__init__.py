@@ -25,7 +25,7 @@ from p4switch.compiler.semantics.written_types import WrittenTypes
 
 
 def check(program: ast.Program, reporter: Reporter) -> None:
-    """Check `program`, whose names are resolved; errors and warnings go to `reporter`."""
+    """Check `program`, whose names are resolved. Errors and warnings are reported to `reporter`."""
     ctx = Checking(program, reporter)
     part_counts = PartCounts()
     values = Values(ctx)

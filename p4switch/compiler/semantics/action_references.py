@@ -23,7 +23,7 @@ class ActionReferences:
         self.actions = ctx.facts.actions
 
     def listed_action(self, ref: ast.ActionRef, seen: dict[str, ast.ActionRef]) -> None:
-        """Check an action of a table's list; `seen` holds those before it, by name."""
+        """Check an action in a table's list of actions. `seen` are the actions before it, by name."""
         self.annotations.check(ref.annotations)
         name = ref.name.lstrip(".")
         if name in seen:
@@ -75,7 +75,7 @@ class ActionReferences:
         return True
 
     def listed_with(self, t: ast.TableDecl, ref: ast.ActionRef, annotation: str) -> bool:
-        """Return whether the table's list of actions has the action with the annotation."""
+        """Return whether the table's list of actions contains the action of `ref` with the annotation."""
         listed = next(a for a in t.actions if self.actions.get(a) is self.actions[ref])
         return any(a.name == annotation for a in listed.annotations)
 

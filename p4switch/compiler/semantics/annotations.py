@@ -1,4 +1,4 @@
-"""Checks of the annotations that have a meaning here."""
+"""Checks of the annotations that the compiler interprets."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Annotations:
                 self.ctx.error(e, "the value in an annotation must fit into 64 bits")
 
     def _unstructured(self, a: ast.Annotation) -> None:
-        """Evaluate the arguments if the annotation has a meaning (otherwise its text is free)."""
+        """Evaluate the arguments of an annotation that the compiler interprets. Other annotations may have any text."""
         assert a.args is not None
         if all(isinstance(x, (ast.StringLiteral, ast.IntLiteral, ast.BoolLiteral)) for x in a.args):
             for x in a.args:

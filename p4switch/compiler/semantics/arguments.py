@@ -1,4 +1,4 @@
-"""Arguments of calls and constructors: each parameter gets one of its type."""
+"""Checks of the arguments of calls and constructors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Arguments:
     def match_arguments(
         self, at: ast.Node, what: str, params: list[ast.Parameter], args: list[ast.Argument]
     ) -> list[ast.Argument | None] | None:
-        """Return the argument for each parameter (None if omitted), or None after an error was reported."""
+        """Return the argument for each parameter (None if omitted). After an error is reported, return None."""
         named = [a for a in args if a.name is not None]
         if named and len(named) < len(args):
             self.ctx.error(at, f"either all or none of the arguments of {what} must be named")
@@ -72,7 +72,7 @@ class Arguments:
         return [by_name.get(p.name) for p in params]
 
     def check_values(self, args: list[ast.Argument]) -> Type:
-        """Check the arguments of a call that cannot be resolved, each on its own; its type is unknown."""
+        """Check each argument of a call that cannot be resolved, and return an unknown type."""
         for a in args:
             if not isinstance(a.value, ast.DontCare):
                 self.ctx.expressions.expr(a.value)
@@ -118,7 +118,7 @@ class Arguments:
             self.ctx.error(e, f"{shown} must be known at compile time")
 
     def mismatch(self, wanted: Type, given: Type) -> str:
-        """Return why an instance of type `given` cannot be used as a `wanted`; empty if it can be."""
+        """Return why an instance of type `given` cannot be used as a `wanted`; empty if it can."""
         if isinstance(wanted, types.TypeVar) or given == wanted:
             return ""
         if isinstance(wanted, types.Extern) and isinstance(given, types.Extern):
@@ -196,7 +196,7 @@ class Arguments:
                     inference.bound[param] = types.VOID
 
     def uninferred(self, e: ast.Node, what: str, inference: Inference, values: list[ast.Expr | None]) -> bool:
-        """Return whether type arguments are missing; that is reported unless an error in the arguments explains it."""
+        """Return whether type arguments are missing, and report it unless an error in the arguments explains it."""
         missing = [p for p in inference.unknown() if p.name != "_"]
         if not missing:
             return False
@@ -216,7 +216,7 @@ class Arguments:
         values: list[ast.Expr | None],
         constant: bool,
     ) -> list[ast.Expr | None]:
-        """Convert the arguments for their parameters, and return them with default values filled in."""
+        """Convert the arguments to the types of their parameters, and return them with default values filled in."""
         result: list[ast.Expr | None] = []
         for param, t, value in zip(params, wanted, values, strict=True):
             if value is None:

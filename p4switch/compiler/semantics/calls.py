@@ -1,4 +1,4 @@
-"""Calls: the callee, its type arguments, and an argument for each parameter."""
+"""Checks of calls: the callee, its type arguments, and an argument for each parameter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SIZES = ("minSizeInBits", "minSizeInBytes", "maxSizeInBits", "maxSizeInBytes")
 _PARSER_METHODS = frozenset(("extract", "lookahead", "advance"))
 
 _OPEN_BITS = 32
-"""Width of a number without a width whose type is `_`."""
+"""Width that a number without a width has if its type is `_`."""
 
 
 class Calls:
@@ -96,7 +96,7 @@ class Calls:
         return result
 
     def _overload(self, e: ast.Call, what: str, callees: list[Callee]) -> Callee | None:
-        """Return the declaration whose parameters fit the arguments; errors are reported."""
+        """Return the declaration whose parameters fit the arguments, or None after an error was reported."""
         if len(callees) == 1:
             return callees[0]
         fitting = [d for d in callees if accepts(d.params, e.args)]
@@ -212,7 +212,7 @@ class Calls:
             )
 
     def _complete(self, e: ast.Call, decl: Generic, outer: dict[ast.TypeParam, Type], expected: Type | None) -> Type:
-        """Check a call of `decl`; `outer` holds the type arguments of the object."""
+        """Check a call of `decl`. `outer` are the type arguments of the object."""
         binding = self.bindings[e]
         what = f"{decl.name!r}"
         binding.decl = decl
@@ -223,7 +223,7 @@ class Calls:
         if matched is None:
             return self.arguments.check_values(e.args)
         type_params = [] if isinstance(decl, ast.ActionDecl) else decl.type_params
-        # Type arguments that the type of the object leaves open with `_` may differ from call to call.
+        # If a type argument of the object is `_`, it may differ from call to call.
         left_open = [t.decl for t in outer.values() if isinstance(t, types.TypeVar) and t.decl.name == "_"]
         inference = Inference([*type_params, *left_open], self.types)
         if not self._explicit_type_args(e, what, type_params, inference):
@@ -243,7 +243,7 @@ class Calls:
         binding.params = decl.params
         binding.param_types = [inference.apply(t) for t in wanted]
         self._check_instance_arguments(what, decl.params, binding.param_types, values)
-        # An action that is called directly also takes the arguments that the control plane would supply at run time.
+        # A direct call of an action also has the arguments that the control plane supplies otherwise.
         binding.bound = self.arguments.pass_all(
             what, decl.params, binding.param_types, values, not isinstance(decl, ast.ActionDecl)
         )
@@ -252,7 +252,7 @@ class Calls:
     def _check_instance_arguments(
         self, what: str, params: list[ast.Parameter], wanted: list[Type], values: list[ast.Expr | None]
     ) -> None:
-        """Check that type arguments are types that a parameter can have, with all widths known."""
+        """Check that type arguments are types that a parameter can have, and that all widths are known."""
         for param, t, value in zip(params, wanted, values, strict=True):
             if value is None or t == self.types[param]:
                 continue

@@ -1,4 +1,4 @@
-"""State that the parts of the checker share, and the interfaces of the two parts that are recursive."""
+"""State that the parts of the checker share, and the interfaces of the two parts that others call recursively."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from p4switch.compiler.semantics.places import Place
 
 
 class ExpressionChecker(Protocol):
-    """Checker of expressions as types, annotations and arguments see it, which contain expressions."""
+    """Interface of the checker of expressions for types, annotations and arguments, which contain expressions."""
 
     def expr(self, e: ast.Expr, expected: types.Type | None = None) -> types.Type:
         """Check an expression that has a value, and return its type.
@@ -24,24 +24,25 @@ class ExpressionChecker(Protocol):
         """Check an expression that may also be the name of a type or something to call."""
 
     def boolean(self, e: ast.Expr, what: str) -> types.Type:
-        """Check an expression, and convert it to bool, which `what` requires."""
+        """Check an expression and convert it to bool. Messages name `what`, which requires a bool."""
 
 
 class DeclarationChecker(Protocol):
-    """Checker of declarations as statements and instances see it, which contain declarations."""
+    """Interface of the checker of declarations for statements and instances, which contain declarations."""
 
     def declaration(self, decl: ast.Node) -> None:
-        """Check a declaration, and its name as soon as that is known."""
+        """Check a declaration, and its name at the point from which on the name is known."""
 
     def function(self, decl: ast.FunctionDecl, place: Place) -> None:
-        """Check a function or method, whose body is `place`."""
+        """Check a function or method. Its body is code at `place`."""
 
 
 class Checking:
-    """Checking of one program: messages, the current position in it, and what its recursive syntax needs.
+    """State of checking one program: messages, the current place, and the recursive parts of the checker.
 
-    A part of the checker takes the parts that it calls as arguments. Types and arguments contain expressions, and
-    bodies contain declarations: their parts are made first, and call these two through here.
+    A part of the checker is constructed with the parts that it calls. But types and arguments contain
+    expressions, and bodies contain declarations. The checkers of these are constructed first, and call
+    the checkers of expressions and declarations through this object.
     """
 
     expressions: ExpressionChecker
@@ -92,7 +93,7 @@ class Checking:
             self.error(decl, self.names.wrong[decl])
 
     def unknown_name(self, node: ast.Node, name: str, what: str = "name", hint: str = "") -> None:
-        """Report that nothing is called `name`, followed by `hint` or a guess at the intended name."""
+        """Report that `name` is unknown, with `hint` or a guess at the intended name."""
         hint = hint or did_you_mean(name, self.names.known(node))
         self.error(node, f"{what} {name!r} is not declared{hint}")
 

@@ -43,7 +43,7 @@ class Conversions:
         return self.facts.type(e, types.UNKNOWN)
 
     def as_bits(self, e: ast.Expr) -> Type:
-        """Convert a serializable enum to its representation, and return the type of `e` then."""
+        """Convert `e`, if it is a serializable enum, to its representation; return the type of `e` afterwards."""
         t = self.types[e]
         if isinstance(t, types.Enum) and t.underlying is not None:
             return self.convert(e, t.underlying)
@@ -64,7 +64,7 @@ class Conversions:
         elif isinstance(t, types.InfInt) and isinstance(target, types.Bits):
             self.sized(e, target)
         elif isinstance(t, types.InfInt) and isinstance(target, types.NewType) and e in self.constants:
-            # The specification requires a cast; p4c accepts the literal, and programs in the field rely on that.
+            # The specification requires a cast, but p4c accepts the literal, and existing programs rely on that.
             bits = types.strip_newtype(target)
             if not isinstance(bits, types.Bits):
                 return False
@@ -94,11 +94,11 @@ class Conversions:
         self.facts.constant(e, self._fitted(e, value, t), t)
 
     def _fitted(self, e: ast.Expr, value: int, t: types.Bits) -> int:
-        """Return the value of `e`, cut to the range of `t`; warn if bits are lost."""
+        """Return the value of `e` truncated to the range of `t`; warn if bits are lost."""
         if fits(value, t):
             return value
         wrapped = wrap(value, t)
-        # Negative numbers for unsigned types, and masks for signed ones, are meant as bit patterns.
+        # Negative numbers for unsigned types, and large masks for signed types, stand for their bit patterns.
         if value >= 1 << t.width or value < -(1 << max(t.width - 1, 0)):
             self.ctx.warn(e, f"{value} does not fit in {t}: it becomes {wrapped}")
         return wrapped
@@ -124,7 +124,7 @@ class Conversions:
         self.types[e] = t
 
     def _convert_list(self, e: ast.ListExpr, target: Type) -> bool:
-        if not isinstance(self.types[e], types.Tuple):  # converted before
+        if not isinstance(self.types[e], types.Tuple):  # it is converted already
             return self.types[e] == target
         if isinstance(target, types.Tuple):
             wanted = list(target.elements)
@@ -169,7 +169,7 @@ class Conversions:
         return True
 
     def _check_default(self, at: ast.Node, t: Type) -> None:
-        """Report a type that has no default value (specification, section 7.3), or one of too many values."""
+        """Report a type without default value (specification, section 7.3), or whose default has too many parts."""
         base = types.strip_newtype(t)
         if self.part_counts.of(base) > MAX_DEFAULTS:
             self.ctx.error(at, f"'...' cannot stand for more than {MAX_DEFAULTS} values")
@@ -231,7 +231,10 @@ class Conversions:
         return False
 
     def _cast_value(self, e: ast.Expr, target: Type) -> Constant | None:
-        """Return the value of `e`, cast to `target`, if it is known. An `int` gets the width of the target."""
+        """Return the value of `e` cast to `target`, or None if it is not known.
+
+        An `int` gets the width of the target.
+        """
         value, t = self.constants.get(e), self.types[e]
         if isinstance(value, ast.EnumMember):
             return wrap(self.facts.values[value], target) if isinstance(target, types.Bits) else None

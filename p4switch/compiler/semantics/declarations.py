@@ -22,7 +22,7 @@ from p4switch.compiler.semantics.written_types import WrittenTypes, is_object
 from p4switch.compiler.types import Type
 
 _KNOWN_WITHIN = (ast.ExternDecl, ast.TableDecl)
-"""Declarations whose name is also known inside of them."""
+"""Declarations whose name is already known within them."""
 
 
 class Declarations:
@@ -78,7 +78,7 @@ class Declarations:
         }
 
     def run(self) -> None:
-        """Check the whole program; errors go to the reporter."""
+        """Check the whole program. Errors are reported to the reporter."""
         for decl in list(self.ctx.program.declarations):
             self.declaration(decl)
         named = (d for d in self.ctx.program.declarations if isinstance(d, ast.Declaration) and d.name == "main")
@@ -91,7 +91,7 @@ class Declarations:
             self.ctx.error(main, "'main' must be the instance of a package")
 
     def declaration(self, decl: ast.Node) -> None:
-        """Check a declaration, and its name as soon as that is known."""
+        """Check a declaration, and its name at the point from which on the name is known."""
         if isinstance(decl, ast.Declaration):
             self.annotations.check(decl.annotations)
         if isinstance(decl, _KNOWN_WITHIN):

@@ -73,7 +73,7 @@ class Entries:
                 seen.add(key)
 
     def _check_priorities(self, t: ast.TableDecl, entries: list[ast.TableEntry]) -> None:
-        """Check that no priority is negative among entries without one, which continue from the previous entry."""
+        """Check that the entries without a priority, which continue from the previous entry, get no negative one."""
         largest_wins = t.properties.get("largest_priority_wins")
         delta = t.properties.get("priority_delta")
         step = None if delta is None else self.facts.integer(delta.value)
@@ -105,7 +105,7 @@ class Entries:
             self._entry_keyset(key, e)
 
     def _entry_keyset(self, key: ast.TableKey, e: ast.Expr) -> None:
-        """Check that an entry's keyset is constant, and has a form that the match kind allows."""
+        """Check that an entry's keyset is constant, and that the match kind allows its form."""
         parts = [e]
         form = "a value"
         if isinstance(e, ast.Mask):

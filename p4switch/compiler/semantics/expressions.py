@@ -205,7 +205,7 @@ class Expressions:
         return types.UNKNOWN
 
     def _part(self, e: ast.Member | ast.Index, part: str | int, t: Type) -> Type:
-        """Record a field by name or an element by index, of type `t`; those of constants are constants."""
+        """Record the type `t` of a field (by name) or an element (by index), and its value if it is constant."""
         value = self.values.part(e.base, part, t)
         return self.facts.type(e, t) if value is None else self.facts.constant(e, value, t)
 

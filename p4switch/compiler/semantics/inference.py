@@ -8,7 +8,10 @@ from p4switch.compiler.types import Type
 
 
 class Inference:
-    """Type arguments inferred so far for the type parameters `params`. `known` are the types of parameters."""
+    """Type arguments inferred so far for the type parameters `params`.
+
+    `known` has the types of the parameters of parsers, controls and packages.
+    """
 
     def __init__(self, params: list[ast.TypeParam], known: Types) -> None:
         self._known = known
@@ -104,8 +107,8 @@ def paired_params(
 ) -> list[tuple[ast.Parameter, Type, ast.Parameter, Type]] | None:
     """Return the parameters of two object types in pairs, with their types; None if they do not match.
 
-    Wanted parameters that are optional may be missing in the given type: those whose names it does not have, or else
-    the last ones.
+    The given type may lack optional parameters of the wanted type. These are the parameters whose
+    names it does not have, or else the last ones.
     """
     left = list(zip(wanted.decl.params, specialised_params(wanted, known), strict=True))
     right = list(zip(given.decl.params, specialised_params(given, known), strict=True))
@@ -121,7 +124,7 @@ def paired_params(
 
 
 def _merge(a: Type, b: Type) -> Type | None:
-    """Return the type that `a` and `b` can both be converted to, or None."""
+    """Return a type to which both `a` and `b` can be converted, or None."""
     if a == b:
         return a
     if isinstance(a, types.InfInt) and isinstance(b, types.Bits):

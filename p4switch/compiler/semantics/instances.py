@@ -79,7 +79,7 @@ class Instances:
         explicit = t != self.types[decl]
         open_params = [] if explicit else list(decl.type_params)
         given = dict(zip(decl.type_params, t.args, strict=True)) if explicit else {}
-        # `_` among explicit type arguments is inferred, too.
+        # An explicit type argument `_` is inferred, too.
         open_params += [a.decl for a in given.values() if isinstance(a, types.TypeVar) and a.decl.name == "_"]
         wanted = [types.substitute(self.types[p], given) for p in params]
         inference = Inference(open_params, self.types)

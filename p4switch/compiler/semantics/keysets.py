@@ -35,7 +35,7 @@ class Keysets:
                 self.ctx.error(e, f"expected a set of {t}, not {given}")
 
     def spread(self, at: ast.SelectCase | ast.TableEntry, count: int) -> list[ast.Expr]:
-        """Return the key sets of a case or an entry, with one for each of `count` keys if they are written as one."""
+        """Return `count` key sets for a case or an entry; a single `_` or `default` stands for all of them."""
         if len(at.keysets) == 1 and count != 1:
             only = at.keysets[0]
             if isinstance(only, (ast.DontCare, ast.DefaultExpr)):
@@ -65,7 +65,7 @@ class Keysets:
 
 
 def flattened(t: Type) -> list[Type]:
-    """Return the types of the single values in `t`; structs and tuples are flattened."""
+    """Return the types of the single values in `t`, with structs and tuples flattened."""
     if isinstance(t, types.Struct):
         return [x for f in t.fields for x in flattened(f.type)]
     if isinstance(t, types.Tuple):
@@ -74,5 +74,5 @@ def flattened(t: Type) -> list[Type]:
 
 
 def same_bits(t: Type) -> list[Type]:
-    """Return the flattened types, with serializable enums replaced by their underlying types, as matching sees them."""
+    """Return the flattened types with which keys are matched: a serializable enum has its underlying type."""
     return [x.underlying or x if isinstance(x, types.Enum) else x for x in flattened(t)]

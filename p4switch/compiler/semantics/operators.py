@@ -1,4 +1,4 @@
-"""Operators: the types of operands and results, and results for literal operands."""
+"""Checks of operators: the types of operands and results, and results for known operands."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Operators:
         return self.facts.same(e, e.left if left == (e.op == "||") else e.right)
 
     def _balance(self, left: ast.Expr, right: ast.Expr) -> None:
-        """Convert one operand implicitly if both have the same type then."""
+        """Convert one operand implicitly if both operands then have the same type."""
         a, b = self.types[left], self.types[right]
         if a == b and not isinstance(left, _INITIALISERS) and not isinstance(right, _INITIALISERS):
             return
@@ -121,7 +121,7 @@ class Operators:
         return self.facts.type(e, t)
 
     def _known(self, e: ast.Binary, left: int, right: int, t: Type) -> Type:
-        """Record the result for operands that are known."""
+        """Record the result for operands that are known at compile time."""
         try:
             return self.facts.constant(e, constants.arithmetic(e.op, left, right, t), t)
         except constants.ConstantError as error:
@@ -129,7 +129,10 @@ class Operators:
             return types.UNKNOWN
 
     def _check_division(self, e: ast.Binary, t: Type) -> None:
-        """Check that `/` or `%` has known operands, or as a divisor a power of two, or as a dividend 0."""
+        """Check that `/` or `%` can be compiled.
+
+        The operands have to be known, the divisor has to be a power of two, or the dividend has to be 0.
+        """
         left, right = self.facts.integer(e.left), self.facts.integer(e.right)
         simple = left == 0 or (right is not None and right & (right - 1) == 0)
         known = self.values.is_constant(e.left) and self.values.is_constant(e.right)
@@ -238,7 +241,7 @@ class Operators:
         return self.facts.type(e, t)
 
     def _is_open(self, e: ast.Expr) -> bool:
-        """Return whether `e` is an initialiser whose type comes from the context."""
+        """Return whether `e` is an initialiser whose type depends on the context."""
         return isinstance(e, _INITIALISERS) and not isinstance(self.types[e], types.Record)
 
     def _comparable(self, left: ast.Expr, right: ast.Expr) -> tuple[int, int] | None:

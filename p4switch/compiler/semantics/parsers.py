@@ -48,7 +48,7 @@ class Parsers:
             self.ctx.error(parser, f"parser {parser.name!r} never reaches 'accept' or 'reject'")
 
     def _ends(self, start: ast.ParserState) -> bool:
-        """Return whether some path from `start` leaves the parser."""
+        """Return whether a path from `start` leaves the parser."""
         todo, seen = [start], {start}
         while todo:
             transition = todo.pop().transition

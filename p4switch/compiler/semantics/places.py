@@ -1,4 +1,4 @@
-"""Places of code, which determine what may be called in them, and the largest numbers of P4Info."""
+"""Places of code, which determine the calls that are allowed in them, and the largest numbers in P4Info."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 
 class Place(enum.Enum):
-    """Place of the code being checked, which determines what may be called in it."""
+    """Place of the code being checked, which determines the calls that are allowed in it."""
 
     TOP = "the top level"
     PARSER = "a parser state"
@@ -21,4 +21,4 @@ class Place(enum.Enum):
 
 MAX_INT32 = (1 << 31) - 1
 MAX_INT64 = (1 << 63) - 1
-"""Largest number of P4Info."""
+"""Largest number in P4Info."""

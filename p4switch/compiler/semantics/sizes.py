@@ -1,4 +1,4 @@
-"""Sizes of types: widths for `minSizeInBits()` and similar methods, and numbers of single values."""
+"""Sizes of types: widths for `minSizeInBits()` and similar methods, and numbers of parts."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def _least(t: Type) -> int:
 
 
 class PartCounts:
-    """Numbers of single values in values of a type. Those of structs and headers are counted once."""
+    """Numbers of parts of a value, by type. The result for a struct or header is kept."""
 
     def __init__(self) -> None:
         self._known: dict[types.Record, int] = {}
 
     def of(self, t: Type) -> int:
-        """Return how many single values a value of type `t` has, counting structs and tuples around them."""
+        """Return how many parts a value of type `t` has: scalars, and the structs and tuples that contain them."""
         if isinstance(t, types.Stack):
             return t.size * self.of(t.element)
         if isinstance(t, types.Tuple):

@@ -81,7 +81,7 @@ class Statements:
             self.ctx.error(c.init, f"the value of constant {c.name!r} is not known at compile time")
 
     def _initialised(self, e: ast.Expr, t: types.Type, what: str = "") -> None:
-        """Check `e`, and convert it to type `t`, which `what` requires."""
+        """Check `e` and convert it to type `t`. Messages name `what`, which requires the type."""
         self.ctx.expressions.expr(e, t)
         self.conversions.convert(e, t, what)
 
@@ -92,7 +92,7 @@ class Statements:
             self.conversions.convert(s.value, t)
 
     def assignable(self, target: ast.Expr) -> bool:
-        """Return whether `target` can be assigned to; report if not."""
+        """Return whether `target` can be assigned to, and report an error if not."""
         if isinstance(self.types[target], types.Unknown):
             return False
         why = self.values.not_assignable(target)

@@ -13,7 +13,7 @@ _WRITTEN: dict[type[ast.Node], tuple[str, ...]] = {
     ast.Unary: ("op",),
     ast.Binary: ("op",),
 }
-"""Attributes of an expression besides its parts."""
+"""Attributes of an expression that are not child nodes."""
 
 
 class Values:
@@ -27,7 +27,7 @@ class Values:
         self.fields = ctx.facts.fields
 
     def not_assignable(self, e: ast.Expr) -> str | None:
-        """Return why `e` cannot be assigned to or passed for an out or inout parameter; None if it can."""
+        """Return why `e` cannot be assigned to, or passed for an out or inout parameter; None if it can."""
         if e in self.constants:
             return "it is a constant"
         if e in self.facts.uncast:
@@ -55,7 +55,7 @@ class Values:
     def is_constant(self, e: ast.Expr, in_call: bool = False) -> bool:
         """Return whether the value of the checked expression `e` is known when the program is compiled.
 
-        With `in_call`, parameters without direction count as known, because they are once the call is inlined.
+        With `in_call`, parameters without direction count as known, because inlining the call makes them known.
         """
         if e in self.constants or isinstance(e, ast.InvalidHeader) or isinstance(self.types[e], types.Unknown):
             return True
@@ -90,7 +90,7 @@ class Values:
         return False
 
     def meant(self, e: ast.Expr) -> ast.Expr:
-        """Return the part of the checked expression `e` that decides its value, behind casts that change nothing."""
+        """Return the part of `e` that determines its value, without needless casts and known conditions."""
         while True:
             if isinstance(e, ast.Cast) and self.types[e] == self.types[e.operand]:
                 e = e.operand
@@ -100,7 +100,7 @@ class Values:
                 return e
 
     def part(self, e: ast.Expr, part: str | int, t: Type) -> Constant | None:
-        """Return a part of the constant that `e` names or spells out, or None if it is not constant.
+        """Return a part of the constant `e`, which is a name or an initialiser; None if the part is not constant.
 
         `part` is the name of a field or the index of an element, and `t` is the type of the part.
         """
@@ -116,7 +116,7 @@ class Values:
         return self.constants.get(given[part]) if part in given else default_constant(t, self.ctx.program)
 
     def _given(self, e: ast.Expr) -> dict[str | int, ast.Expr]:
-        """Return the values that an initialiser spells out, by names of fields or indexes of elements."""
+        """Return the explicit values of an initialiser, by names of fields or indexes of elements."""
         if isinstance(e, ast.StructExpr):
             return {f.name: f.value for f in e.fields}
         if not isinstance(e, ast.ListExpr):
@@ -126,11 +126,11 @@ class Values:
         return dict(zip(names, e.items, strict=False))
 
     def calls(self, e: ast.Expr, *kinds: CallKind) -> bool:
-        """Return whether the evaluation of the checked expression `e` calls something of these kinds."""
+        """Return whether the evaluation of the checked expression `e` includes a call of one of these kinds."""
         return any(isinstance(x, ast.Call) and self.bindings[x].kind in kinds for x in walk(e, self.ctx.facts))
 
     def same(self, a: ast.Expr, b: ast.Expr) -> bool:
-        """Return whether two checked expressions are written alike."""
+        """Return whether two checked expressions have the same tree."""
         a, b = self.meant(a), self.meant(b)
         if a in self.constants or b in self.constants:
             return self.constants.get(a) == self.constants.get(b)

@@ -9,11 +9,11 @@ from p4switch.compiler.semantics.sizes import PartCounts
 from p4switch.compiler.types import Type
 
 MAX_WIDTH = 2048
-"""Widest `bit<>` and `int<>`."""
+"""Maximum width of `bit<>` and `int<>`."""
 MAX_VARBIT = 1 << 20
 MAX_STACK = 1 << 16
 MAX_PARTS = 1 << 17
-"""Maximum number of single values in a value."""
+"""Maximum number of parts of a value."""
 _SIMPLE: dict[str, Type] = {
     "bool": types.BOOL,
     "int": types.INT,
@@ -63,7 +63,7 @@ class WrittenTypes:
     def constant_int(self, e: ast.Expr, what: str) -> int | None:
         """Check `e` and return its value.
 
-        If it is not a compile-time integer, that is reported and the result is None.
+        If it is not a compile-time integer, report an error and return None.
         """
         self.ctx.expressions.expr(e)
         t, value = self.conversions.as_bits(e), self.ctx.facts.integer(e)
@@ -74,8 +74,8 @@ class WrittenTypes:
     def resolve(self, t: ast.TypeExpr, infer: bool = False) -> Type:
         """Return the meaning of a type as written.
 
-        With `infer`, type arguments of a generic type may be omitted; the result then contains the declaration's own
-        type parameters.
+        With `infer`, type arguments of a generic type may be omitted. The result then contains the
+        type parameters of the declaration.
         """
         self.types[t] = self._resolve(t, infer)
         return self.types[t]
@@ -193,7 +193,7 @@ class WrittenTypes:
                 self.check_field(t, decl, types.substitute(self.types[field], bound), field.name)
 
     def check_field(self, at: ast.Node, decl: ast.RecordDecl, t: Type, name: str) -> None:
-        """Report a field of type `t` if the declaration `decl` cannot have fields of that type."""
+        """Report an error if the declaration `decl` cannot have a field of type `t`."""
         if isinstance(t, (types.Unknown, types.TypeVar)):
             return
         if isinstance(decl, ast.HeaderDecl):
@@ -219,7 +219,7 @@ class WrittenTypes:
         return isinstance(t, (types.Bits, types.Varbit, types.Bool, types.TypeVar, types.Unknown))
 
     def check_variable_type(self, written: ast.TypeExpr, t: Type, what: str) -> None:
-        """Report a type that a variable (or the object described by `what`) cannot have."""
+        """Report an error if a variable (or the object that `what` describes) cannot have type `t`."""
         if isinstance(t, (types.Void, types.InfInt, types.String, types.MatchKind, types.List, types.Set)):
             self.ctx.error(written, f"{what} cannot have type {t}")
         elif is_object(t):
