@@ -4,9 +4,9 @@
     coverage.add(traced.program.points, switch.passed())
     print(coverage.summary().percent)
 
-Pipelines that were built for tracing count coverage (`p4switch.engine.build_traced`). For code that cannot be reached,
-lcov's markers apply: source lines between `LCOV_EXCL_START` and `LCOV_EXCL_STOP`, or with `LCOV_EXCL_LINE`, are
-excluded, and `LCOV_EXCL_BR_LINE` excludes the branches and transitions of a line.
+Only pipelines built for tracing count coverage (`p4switch.engine.build_traced`). lcov's markers exclude code that
+cannot be reached: source lines between `LCOV_EXCL_START` and `LCOV_EXCL_STOP`, lines with `LCOV_EXCL_LINE`, and the
+branches and transitions of a line with `LCOV_EXCL_BR_LINE`.
 """
 
 from p4switch.coverage.model import KINDS, Coverage, Item, Share

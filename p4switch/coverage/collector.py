@@ -1,7 +1,7 @@
-"""Coverage of all switches that tests create while a collector is active.
+"""Coverage of all switches that tests create while coverage is collected.
 
 A switch may outlive the test that created it (in a fixture of a wider scope), and a test may create
-thousands. So a switch is kept until nothing else refers to it. After that only its counts are kept.
+thousands. A switch is therefore kept until nothing else refers to it; then only its counts are kept.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from p4switch.engine import Switch
 
 _SWEEP = 32
-_NOBODY_ELSE = 2  # references: one from the list, and one from the caller
+_NOBODY_ELSE = 2  # number of references if only the list and the caller refer to a switch
 
 
 @dataclass
 class _Watched:
-    """Switches of one program. `counts` are those of deleted switches, minus the counts already taken."""
+    """Switches of one program. `counts` are the counts of deleted switches minus those already taken."""
 
     points: Points
     switches: list[Switch] = field(default_factory=list)
@@ -67,12 +67,12 @@ def start() -> None:
 
 
 def collecting() -> bool:
-    """Return whether coverage is collected, so that pipelines should be built for tracing."""
+    """Return whether coverage is collected. If so, pipelines should be built for tracing."""
     return _watched is not None
 
 
 def watch(points: Points, switch: Switch) -> None:
-    """Record a switch whose pipeline counts, if coverage is collected."""
+    """Record a switch with a traced pipeline if coverage is collected."""
     if _watched is not None:
         _watched.setdefault(id(points), _Watched(points)).watch(switch)
 

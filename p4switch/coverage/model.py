@@ -1,4 +1,4 @@
-"""Counts of passed code, summed over switches, runs and tests."""
+"""Coverage counts, summed over switches, runs and tests."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _BRANCHES = ("branch", "transition")
 class Item(NamedTuple):
     """Part of a program that packets may reach.
 
-    Points of the source that occur several times in the code are one item. `file` is "" and `line` 0 where the program
-    does not give them. `name` and `detail` are those of `points.Point`.
+    A point of the source that occurs several times in the generated code is one item. `file` is "" and
+    `line` is 0 if the program does not give them. `name` and `detail` are those of `points.Point`.
     """
 
     file: str
@@ -61,12 +61,12 @@ class Share(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """Percentage of reached items; 100 where there are none."""
+        """Percentage of reached items; 100 if there are no items."""
         return 100 * self.reached / self.all if self.all else 100.0
 
 
 class Coverage:
-    """Counts of how often packets passed each item, of one program or of several."""
+    """Number of times that packets passed each item, for one program or several."""
 
     def __init__(self) -> None:
         self.counts: Counter[Item] = Counter()
@@ -82,7 +82,7 @@ class Coverage:
             self.counts[item] += count
 
     def items(self, kinds: Iterable[str] = KINDS) -> Iterator[tuple[Item, int]]:
-        """Yield the items in the order of the source, without excluded ones."""
+        """Yield the items and their counts in the order of the source, except excluded items."""
         wanted = {*kinds}
         for item in sorted(self.counts):
             if item.kind in wanted and not _excluded(item):
@@ -113,8 +113,8 @@ class Coverage:
     def load(cls, path: Path, sources: Collection[str]) -> Coverage:
         """Return the coverage that `save` has written, for a program with the files `sources`.
 
-        The file may come from someone else, and reports show the content of the files that it names. So a file that is
-        not coverage of this program is refused with UserError.
+        The file may come from someone else, and reports show the content of the source files that
+        it names. UserError is therefore raised for a file that is not coverage of this program.
         """
         loaded = cls()
         try:
@@ -131,7 +131,7 @@ class Coverage:
 
 
 def _is_sound(item: Item, count: object) -> bool:
-    """Return whether values read from a file can be those of an item and its count."""
+    """Return whether values from a file are valid for an item and its count."""
     texts, numbers = (item.file, item.kind, item.name, item.detail), (item.line, item.column, count)
     return (
         all(isinstance(text, str) and hidden(text) is None and "\n" not in text for text in texts)
@@ -155,7 +155,7 @@ def _item(point: Point) -> Item | None:
 
 
 def _local(name: str) -> str:
-    """Return a name without its instances, because a control that is used twice is one place of the source."""
+    """Return a name without the instances in it, because all instances of a control are one place in the source."""
     return name.rpartition(".")[2]
 
 
@@ -165,7 +165,7 @@ def _excluded(item: Item) -> bool:
 
 
 def _version(file: str) -> tuple[int, int] | None:
-    """Return the time and the size of a file, which may be edited between two runs of a process."""
+    """Return the time and the size of a file, because it may be edited between two runs of a process."""
     try:
         status = os.stat(file)
     except OSError:
@@ -175,7 +175,7 @@ def _version(file: str) -> tuple[int, int] | None:
 
 @functools.lru_cache(maxsize=256)
 def _exclusions(file: str, version: tuple[int, int] | None) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the excluded lines, and the lines whose branches are excluded, of a version of a file."""
+    """Return the excluded lines of a version of a file, and the lines whose branches are excluded."""
     del version  # part of the cache's key
     try:
         text = Path(file).read_text(errors="replace")

@@ -31,7 +31,7 @@ def _cell(share: Share) -> str:
 
 
 def table(coverage: Coverage) -> Table:
-    """Return a table with a row for each file, with reached items out of all, and a row with the sums.
+    """Return a table with the reached items and all items of each file, and a row with the sums.
 
     File names are relative to the common folder.
     """
@@ -50,13 +50,13 @@ def table(coverage: Coverage) -> Table:
 
 
 def _heading(column: str) -> str:
-    """Return a heading, split in two lines if it is long, to leave room for the file names."""
+    """Return a heading. A long one is split in two lines to leave room for the file names."""
     half = len(column) // 2
     return f"{column[:half]}-\n{column[half:]}" if len(column) > _LONG else column
 
 
 def _short_names(files: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the shown name of each file, and the file."""
+    """Yield the displayed name of each file, and the file."""
     paths = {file: Path(file).resolve() for file in files if file}
     top = os.path.commonpath([path.parent for path in paths.values()]) if paths else ""
     for file in files:
@@ -64,7 +64,7 @@ def _short_names(files: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def missed_lines(coverage: Coverage) -> list[str]:
-    """Return FILE:LINE and the missed item, in the order of the source."""
+    """Return a line FILE:LINE ITEM for each missed item, in the order of the source."""
     return [str(item) for item in coverage.missed()]
 
 
@@ -105,7 +105,7 @@ def lcov(coverage: Coverage) -> str:
 
 
 def html(coverage: Coverage) -> str:
-    """Return a single page: a table of the files, then each file's source with coloured lines."""
+    """Return an HTML page: a table of the files, then each file's source with coloured lines."""
     files = []
     for number, (file, lines) in enumerate(sorted(_by_line(coverage).items())):
         try:
