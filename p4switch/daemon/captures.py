@@ -18,7 +18,7 @@ _ETHERNET = 1
 class Captures:
     """Trace listener that writes packet captures.
 
-    Time stamps are in nanoseconds, from the arrival of the first packet on.
+    Time stamps are in nanoseconds since the arrival of the first packet.
 
     Raises UserError for a folder in which the files cannot be written.
     """

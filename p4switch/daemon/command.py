@@ -1,4 +1,4 @@
-"""Command line of the switch process: the options of simple_switch_grpc that have a meaning here."""
+"""Command line of the switch process: the options of simple_switch_grpc that make sense for it."""
 from __future__ import annotations
 
 import contextlib
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 TRACE = logging.DEBUG - 5
 """Log level of packet events."""
-_LIKE_BMV2 = "bmv2"  # the logger of packet events, in simple_switch's format
+_LIKE_BMV2 = "bmv2"  # name of the logger of packet events in simple_switch's format
 
 
 class _TwoParts(click.Command):
-    """Command whose target options may stand anywhere, not only after `--` as in simple_switch_grpc."""
+    """Command whose target options may be anywhere; in simple_switch_grpc they have to follow `--`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [arg for arg in args if arg != "--"])
@@ -193,7 +193,7 @@ def command(
 
 
 def _check(programs: Collection[Path], interfaces: Collection[tuple[int, str]]) -> None:
-    """Check early whether files exist and may be used, because the first start of a switch compiles it."""
+    """Check files and interfaces before the program is compiled, which takes long."""
     for program in programs:
         if not program.exists():
             raise UserError(f"{program}: {os.strerror(errno.ENOENT)}")
@@ -209,11 +209,11 @@ def _check(programs: Collection[Path], interfaces: Collection[tuple[int, str]]) 
 
 
 def _tracer(logged: bool, file: Path | None) -> Callable[[Event], object] | None:
-    """Return the listener of packet events: the log, a file of JSON lines, both or none.
+    """Return the listener of packet events, which writes to the log, to a file of JSON lines, or to both; or None.
 
     Raises UserError if the file cannot be written.
 
-    A file that cannot be written any more (a full disk) is closed, and the log says so; the switch goes on.
+    If writing fails later (a full disk), the file is closed and the log says so. The switch continues.
     """
     from p4switch.trace import json_line, log_lines
 
@@ -255,7 +255,7 @@ def _log_to(console: bool, file: Path | None, level: str) -> None:
         except OSError as error:
             raise UserError(f"--log-file {file}: {error.strerror}") from error
     if handlers:
-        others = max(levels[level], logging.WARNING)  # messages of libraries are not of interest
+        others = max(levels[level], logging.WARNING)  # only warnings of libraries
         logging.basicConfig(level=others, handlers=handlers, format="%(asctime)s %(levelname)s %(message)s")
         for name in ("p4switch", _LIKE_BMV2):
             logging.getLogger(name).setLevel(levels[level])

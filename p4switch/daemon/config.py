@@ -2,8 +2,8 @@
 
     {"tick_ns": 1000, "ports": {"1": {"rate_bps": 100000000, "delay_ns": 1000000}}, "queue_bytes": 200000}
 
-Names and meanings are those of `Fabric.add_switch`, `set_pfc`, `set_trimming` and `connect`; times and rates are of the
-wall clock.
+Names and meanings are those of `Fabric.add_switch`, `set_pfc`, `set_trimming` and `connect`. Times and rates refer to
+the wall clock.
 """
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class _Model(BaseModel):
 class PortSettings(_Model):
     """Link of one port.
 
-    rate_bps 0 means as fast as the machine allows. xoff_bytes and headroom_bytes replace those of `pfc`, and
-    framing_bytes that of all ports. trimming is None, or has the settings of trimming at a full
-    queue. A port that `loops` has no interface: its frames come back to it.
+    rate_bps 0 means as fast as the machine allows. xoff_bytes and headroom_bytes replace the values in
+    `pfc`, and framing_bytes the value for all ports. trimming has the settings for trimming at a full
+    queue, or is None. A port that `loops` has no interface: the frames that it sends come back to it.
     """
 
     rate_bps: Annotated[int, Field(ge=0, le=10**14)] = 0
@@ -51,9 +51,10 @@ class PfcSettings(_Model):
 
 
 class LinkChange(_Model):
-    """Change of a port's link from `time_ns` of the switch's clock on: up or down, rate (0: no limit) and delay.
+    """Change of a port's link at `time_ns` of the switch's clock: up or down, rate (0: no limit) and delay.
 
-    The share `loss` of sent frames is lost at random; the port's first `seed` determines the sequence.
+    From then on, the share `loss` of the sent frames is lost at random. The first `seed` of a port
+    determines which frames.
     """
 
     time_ns: Annotated[int, Field(ge=0, lt=2**63)]
@@ -74,10 +75,11 @@ class LinkChanges(_Model):
 class TrafficSettings(TrafficManager):
     """Settings of the traffic manager. `all_ports` applies to ports that `ports` does not name. None: no limit.
 
-    `origin_ns` is CLOCK_MONOTONIC at time 0 of the switch's clock (0: its start), so that switches can share a time
-    origin. `model_tick_ns` is the length of a tick as programs see it, where model time runs slower than the clock
-    (None: `tick_ns`). It applies to meters, and to time stamps of programs for chips, which are in nanoseconds.
-    `log_depths_ns` is the minimum interval at which queue depths are recorded for the statistics (0: not recorded).
+    `origin_ns` is CLOCK_MONOTONIC at time 0 of the switch's clock (0: the start of the switch), so
+    that switches can share a time origin. `model_tick_ns` is the length of a tick in model time,
+    which may run slower than the clock (None: `tick_ns`). It applies to meters, and to the time
+    stamps in nanoseconds of programs for chips. `log_depths_ns` is the minimum interval at which
+    queue depths are recorded for the statistics (0: not recorded).
     """
 
     tick_ns: Annotated[int, Field(ge=1, le=10**9)] = 1000
@@ -95,13 +97,13 @@ class TrafficSettings(TrafficManager):
 
     @property
     def loops(self) -> list[int]:
-        """Ports that loop."""
+        """Numbers of the ports that loop."""
         return [number for number, port in self.ports.items() if port.loops]
 
     def apply(self, live: Any, ports: list[int]) -> None:
         """Apply all settings to a `Live` with these ports.
 
-        Raises UserError or ValueError for settings that do not fit them.
+        Raises UserError or ValueError for settings that do not suit the ports.
         """
         live.log_depths(self.log_depths_ns)
         live.set_traffic(

@@ -1,4 +1,4 @@
-"""Notifications of the kernel about interfaces that go up or down (rtnetlink)."""
+"""Notifications from the kernel about interfaces that go up or down (rtnetlink)."""
 from __future__ import annotations
 
 import select
@@ -14,7 +14,7 @@ _INFO = struct.Struct("=BxHiII")  # ifinfomsg: family, type, index, flags, chang
 
 
 class LinkWatcher:
-    """Watcher of interface changes in this process's network namespace since its creation."""
+    """Watcher of interface changes in this process's network namespace since the watcher was created."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
@@ -22,9 +22,9 @@ class LinkWatcher:
         self._woken, self._waking = socket.socketpair()
 
     def changes(self, timeout_s: float) -> list[tuple[int, bool]]:
-        """Return (interface index, whether it is up and has a carrier), in order.
+        """Return the next changes in order: interface index, and whether the interface is up and has a carrier.
 
-        The list is empty after the time-out, and if `wake` was called.
+        The list is empty after the time-out or a call of `wake`.
         """
         waiting = select.poll()
         for each in (self._socket, self._woken):
@@ -37,10 +37,10 @@ class LinkWatcher:
         try:
             return list(_parse(self._socket.recv(65536)))
         except OSError:
-            return []  # the kernel dropped some; later messages give the state
+            return []  # the kernel dropped messages; later ones give the state
 
     def wake(self) -> None:
-        """Have `changes` return at once, in another thread."""
+        """Make `changes` return at once. Another thread may call this."""
         self._waking.send(b"\0")
 
     def close(self) -> None:

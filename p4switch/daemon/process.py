@@ -41,28 +41,28 @@ from p4switch.p4runtime.server import P4RuntimeServer
 from p4switch.trace import Decoder, Event, decode_pipes
 
 _LOG = logging.getLogger(__name__)
-_POLL_S = 0.01  # interval of polls for digests and idle time-outs, if there may be any
+_POLL_S = 0.01  # interval of polls for digests and idle time-outs
 _IDLE_S = 1.0
-_LAST_FRAMES_S = 0.25  # time for which an ending switch still reads the frames of others
-_RING_SLOTS = 512  # arrived frames that wait for the switch, per port
+_LAST_FRAMES_S = 0.25  # time for which an ending switch continues to read the frames of other switches
+_RING_SLOTS = 512  # maximum number of arrived frames that wait, per port
 _PORT = "port"  # state of a chip's ports in a packet path
 
 
 @dataclass(frozen=True)
 class _Built:
-    """Program that was built for a pipe, and maybe installed."""
+    """Program that was built for a pipe. It may not be installed."""
 
     path: PacketPath
-    decoder: Decoder | None  # decoder of the events that it reports, if it does
+    decoder: Decoder | None  # decoder of the packet events; None if it reports none
 
 
 class SwitchProcess:
-    """Switch with `interfaces` (by port number) that is not yet started.
+    """Switch with `interfaces` (by port number), which `start` starts.
 
-    It has one pipe, or several that run programs for chips; each of these is a P4Runtime device, and pipe n has the
-    id `device_id` + n.
+    It has one pipe, or several pipes that run programs for chips. Each pipe is a P4Runtime device; pipe
+    n has the id `device_id` + n.
 
-    Raises UserError for an interface that does not exist or may not be opened, and for settings that do not fit.
+    Raises UserError for an interface that does not exist or cannot be opened, and for unsuitable settings.
     """
 
     def __init__(
@@ -84,9 +84,10 @@ class SwitchProcess:
     ) -> None:
         """Create the process.
 
-        Packets that are sent to `drop_port` are dropped; by default that is the port of the program's architecture.
-        `trace` receives the events of each packet; pipelines that report them are slower. At `bfrt_address` there is
-        also a BfRuntime server for the initial program. `early` is that of `P4RuntimeServer`.
+        Packets that are sent to `drop_port` are dropped; the default is the drop port of the
+        program's architecture. `trace` receives the events of each packet, which makes pipelines
+        slower. If `bfrt_address` is given, a BfRuntime server for the initial program listens
+        there. `early` is passed to `P4RuntimeServer`.
         """
         if stats_file is not None:
             check_writable(stats_file, "--stats")
@@ -114,7 +115,7 @@ class SwitchProcess:
             raise UserError(f"--traffic: {error}") from error
         self._control = threading.RLock()  # one lock for all devices, because a BfRuntime client writes them together
         self.devices: list[Device] = []
-        self._switches: list[Any] = []  # switches of the pipes; None until they are built
+        self._switches: list[Any] = []  # switch of each pipe; None until it is built
         self._built: list[dict[int, _Built]] = []  # built programs of each pipe, by the id of their switch
         self._looped: frozenset[int] = frozenset()
         first = self._add_pipe()
@@ -124,12 +125,12 @@ class SwitchProcess:
         )
         self._bfrt_address = bfrt_address
         self.bfrt: BfRuntimeServer | None = None
-        self._switch: Any = None  # the first pipe's, which stands for the whole
+        self._switch: Any = None  # switch of the first pipe, which stands for the whole switch
         self._stop = threading.Event()
         self._ports = {socket.if_nametoindex(interface): number for number, interface in interfaces.items()}
         self._links = LinkWatcher()
         self._scheduled: queue.PriorityQueue[tuple[int, int, int, bool]] = queue.PriorityQueue()
-        """Times of changes of links, with their number in order, the port and whether it is up then."""
+        """Scheduled changes of links: time, a running number, the port, and whether the link is then up."""
         self._numbers_of_changes = itertools.count()
         self._threads = [threading.Thread(target=self._watch, name="p4runtime events", daemon=True),
                          threading.Thread(target=self._watch_links, name="link events", daemon=True)]
@@ -152,7 +153,7 @@ class SwitchProcess:
             _LOG.info("port %d: %s, frames are sent by %s", number, interface, sender)
 
     def _add_recirculation(self, first: int, panel: FrontPanel) -> None:
-        """Add the ports that lead back to the pipe with this first port, which have queues but no interfaces."""
+        """Add the recirculation ports of the pipe whose first port is `first`. They have queues but no interfaces."""
         for local in panel.recirculation:
             if first + local not in self._numbers:
                 self._add_port(first + local, None, loops=bool(self._traffic.loops))
@@ -173,7 +174,7 @@ class SwitchProcess:
         return port_counts(self.live.port_counts())
 
     def set_pipes(self, count: int, looped: Collection[int] = ()) -> None:
-        """Give the switch `count` pipes; packets that leave a port of the pipes in `looped` come back to this port.
+        """Give the switch `count` pipes. Packets that leave a port of a pipe in `looped` come back to the same port.
 
         Raises UserError for a pipe in `looped` that does not exist.
         """
@@ -185,7 +186,7 @@ class SwitchProcess:
             self.server.add(self._add_pipe())
 
     def _check_pipe(self, pipe: int, path: PacketPath) -> None:
-        """Raise UserError for a program that does not go together with those of other pipes."""
+        """Raise UserError for a program that cannot run together with those of other pipes."""
         if len(self.devices) > 1 and _PORT not in path.states:
             raise UserError(f"expected a program for a chip, as the switch has {len(self.devices)} pipes")
         installed = zip(self._switches, self._built, strict=True)
@@ -214,9 +215,9 @@ class SwitchProcess:
         return switch
 
     def _install(self, pipe: int, switch: Any) -> None:
-        """Install the switch of a pipe from now on.
+        """Install the switch of a pipe.
 
-        Raises UserError if its program and those of other pipes do not go together.
+        Raises UserError if its program cannot run together with those of other pipes.
         """
         built = self._built[pipe][id(switch)]
         self._check_pipe(pipe, built.path)
@@ -224,7 +225,7 @@ class SwitchProcess:
             self._log_messages()
             self.live.set_switch(None)
             self._switches[pipe] = switch
-            self._built[pipe] = {id(switch): built}  # others were refused
+            self._built[pipe] = {id(switch): built}  # other programs were refused
             if None in self._switches:
                 return
             self._switch, *others = self._switches
@@ -256,7 +257,7 @@ class SwitchProcess:
             _LOG.warning("%d more events of packets were lost", lost)
 
     def load_program(self, config: Path, p4info: Path | None = None) -> None:
-        """Start with a program; without P4Info a controller has to set the pipeline before it can write entries."""
+        """Load the initial program. Without P4Info, a controller has to set the pipeline before it writes entries."""
         try:
             data = config.read_bytes()
             if p4info is None:
@@ -279,11 +280,12 @@ class SwitchProcess:
         pipes: int | None = None,
         looped: Collection[int] = (),
     ) -> None:
-        """Start with P4 programs.
+        """Load initial programs from P4 source.
 
-        Pipe n runs pipeline n of all their pipelines; if there are more pipes, the pipelines are used again from the
-        first one. There are as many pipes as pipelines, unless `pipes` is given. Packets that leave a port of the
-        pipes in `looped` come back to this port.
+        Pipe n runs pipeline n of all pipelines in the programs. If there are more pipes, the
+        pipelines are used again from the first one. There are as many pipes as pipelines, unless
+        `pipes` is given. Packets that leave a port of a pipe in `looped` come back to the same
+        port.
 
         Raises UserError, or its subclass CompileError for errors in a program.
         """
@@ -314,7 +316,7 @@ class SwitchProcess:
 
     @staticmethod
     def _check_pipes(architecture: Architecture, names: Collection[str], count: int, pipelines: int) -> None:
-        """Raise UserError for programs that do not go together, and for pipes that the architecture does not have."""
+        """Raise UserError for programs that cannot run together, and for more pipes than the architecture has."""
         if len(names) > 1:
             raise UserError(f"programs for {' and '.join(sorted(names))}; expected programs for one architecture")
         most = 1 if architecture.front_panel is None else architecture.front_panel.pipes
@@ -332,7 +334,7 @@ class SwitchProcess:
     def start(self) -> None:
         """Start forwarding and accept controllers.
 
-        Raises UserError if it cannot listen at the address.
+        Raises UserError if the server cannot listen on the address.
         """
         self.server.start()
         if self.bfrt is not None:
@@ -342,15 +344,15 @@ class SwitchProcess:
             thread.start()
 
     def stop(self) -> None:
-        """Stop everything, and write the statistics file if one is configured.
+        """Stop servers and forwarding, and write the statistics file if one is configured.
 
         Raises UserError if the file cannot be written.
         """
         self._stop.set()
         if self._stats_file is not None:
-            # Switches that end together first hold their frames and read those of the others.
-            # Otherwise a frame to a switch that has already ended would be missing from all
-            # counters.
+            # Switches that end together first stop sending, and continue to read the frames of the
+            # others for a while. Otherwise a frame to a switch that has already ended would be missing
+            # from all counters.
             self.live.hold()
             time.sleep(_LAST_FRAMES_S)
         self.server.stop()
@@ -376,9 +378,9 @@ class SwitchProcess:
             asked[signal.SIGHUP] = self._change_links
         if self._stats_file is not None:
             asked[signal.SIGUSR1] = self._write_stats
-        # Python's own handlers run when the main thread does. They would be delayed for ever if the main thread is
-        # about to wait, or if the kernel delivers the signal to another thread. Therefore the signal's number arrives
-        # through a socket, whichever thread receives it.
+        # Python calls its handlers in the main thread only. A handler would be delayed for ever if the main thread is
+        # about to wait, or if the kernel delivers the signal to another thread. The signal's number is therefore read
+        # from a socket, to which any thread that receives the signal writes it.
         came, coming = socket.socketpair()
         with came, coming:
             coming.setblocking(False)
@@ -420,7 +422,7 @@ class SwitchProcess:
         self._links.wake()
 
     def _watch(self) -> None:
-        """Pass packet-ins, digests and idle time-outs to the server."""
+        """Send packet-ins, digests and idle time-outs to the server."""
         while not self._stop.is_set():
             for frame in self.live.take(_POLL_S if any(d.has_timeouts for d in self.devices) else _IDLE_S):
                 try:
@@ -438,12 +440,12 @@ class SwitchProcess:
                 self.bfrt.poll()
 
     def _cpu_device(self) -> Device:
-        """Return the pipe of the CPU port."""
+        """Return the device of the pipe with the CPU port."""
         pipe = (self._cpu_port or 0) >> PIPE_PORT_BITS
         return self.devices[pipe if pipe < len(self.devices) else 0]
 
     def _watch_links(self) -> None:
-        """Report links that go down or up to the device, so that watched members and backup replicas follow."""
+        """Report link changes to the device, so that watched members and backup replicas are switched."""
         scheduled, wait_s = self._scheduled, _IDLE_S
         while not self._stop.is_set():
             changes = [(self._ports[index], up) for index, up in self._links.changes(wait_s) if index in self._ports]
@@ -458,7 +460,7 @@ class SwitchProcess:
 
 
 def _loop_back(path: PacketPath, switch: Any, ports: Iterable[int]) -> None:
-    """Return the frames that leave these ports of a chip to them."""
+    """Make frames that leave these ports of a chip come back to them."""
     state = path.states[_PORT]
     for port in ports:
         switch.object_write(state.name, port, packed(state.kind, {"loopback": 1}))

@@ -1,11 +1,11 @@
-"""Benchmark of one switch process against its limit, a C program that only forwards frames.
+"""Benchmark of one switch process against an upper limit, a C program that only forwards frames.
 
     python -m p4switch.daemon.process_cost [PROGRAM.p4]
 
-A flood of frames arrives on one veth pair and leaves by another, through `ecn.p4` or another program with its table
-`ipv4_lpm`. The measurement is repeated at given rates. The best of several tries counts. Everything runs in a network
-namespace of its own and needs root. The machine should be idle: generator and forwarder share its cores, so the result
-depends on them. The cost is the CPU time of the forwarder, including the work of the kernel on its behalf.
+Frames arrive on one veth pair and leave by another. The program is `ecn.p4`, or another one with the same table
+`ipv4_lpm`. There are several runs at each rate, of which the best counts. The benchmark uses its own network namespace
+and needs root. The machine should be idle, because generator and forwarder share its cores. The cost is the CPU time
+of the forwarder, including the work of the kernel on its behalf.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MODULE = "p4switch.daemon.process_cost"
 _DESTINATION = "10.0.0.2"
 _SECONDS = 1.0
 _TRIES = 3  # runs at each rate; the fastest counts, because other work on the machine only slows them down
-_MARGIN_S = 0.7  # time for which the forwarder outlives the generator
+_MARGIN_S = 0.7  # time for which the forwarder runs after the end of the generator
 _TIME_LIMIT_S = 120
 
 
@@ -38,7 +38,7 @@ _TIME_LIMIT_S = 120
 class Forwarding:
     """Throughput of a forwarder in one run.
 
-    Rates are in packets per second, as offered and as counted after the switch.
+    The offered rate and the rate counted after the switch are in packets per second.
     """
 
     what: str
@@ -49,7 +49,7 @@ class Forwarding:
 
 
 def measure(program: Path, frame_bytes: int = 1000) -> list[Forwarding]:
-    """Measure the limit, the switch, and the switch at 1.2 times the limit.
+    """Measure the upper limit, the switch, and the switch at 1.2 times the limit.
 
     Raises UserError without root or tools.
     """
@@ -66,7 +66,7 @@ def measure(program: Path, frame_bytes: int = 1000) -> list[Forwarding]:
 
 
 def _tool() -> str:
-    """Return the generator and plain forwarder."""
+    """Return the path of the program that contains the generator and the plain forwarder."""
     c = _HERE / "c"
     headers = [c / "live.h", *traffic.HEADERS, engine.C_FOLDER / "switch.h", engine.C_FOLDER / "python.h"]
     return str(native.build("veth", [_HERE / "bench_c" / "veth.c", c / "live_io.c"], headers=headers,
@@ -82,7 +82,7 @@ def _inside(program: Path, frame_bytes: int) -> list[Forwarding]:
     pipeline = _pipeline(program)
 
     def both(rate_pps: float, suffix: str) -> list[Forwarding]:
-        """Measure forwarder and switch alternately, so that both see the same state of the machine."""
+        """Measure forwarder and switch in turns, so that the machine's other load affects both."""
         plain, switch = [], []
         for _ in range(_TRIES):
             plain.append(_flood(tool, f"plain AF_PACKET forwarder{suffix}", _plain(tool), rate_pps, frame_bytes))
@@ -124,7 +124,7 @@ def _flood(tool: str, what: str, forwarder: Any, rate_pps: float, frame_bytes: i
 
 
 def _received() -> int:
-    """Return the number of packets that came out at the other end."""
+    """Return the number of packets that arrived at the other end."""
     for line in Path("/proc/self/net/dev").read_text().splitlines():
         name, _, counters = line.partition(":")
         if name.strip() == "out0":
