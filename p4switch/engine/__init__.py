@@ -32,26 +32,26 @@ __all__ = ["ProgramError", "Switch", "Traced", "build", "build_traced", "generat
 
 HERE = Path(__file__).parent
 C_FOLDER = HERE / "c"
-# Files that generated pipelines include besides those of their architecture. Their digest is the version of the
-# interface between library and extension.
+# Files that generated pipelines include in addition to those of their architecture. Their digest is
+# the version of the interface between library and extension.
 _HEADERS = (
     "actions.h", "allocate.h", "apply.h", "hash.h", "packet.h", "packets.h", "runtime.h", "switch.h", "trace.h",
     "wide.h",
 )  # fmt: skip
 PIPELINE_HEADERS = tuple(C_FOLDER / name for name in _HEADERS)
-# The engine without Python.
+# Files of the engine that do not need Python.
 _RUNTIME = (
     "process.c", "switch.c", "table.c", "values.c", "keys.c", "places.c", "aims.c", "profiles.c", "value_sets.c",
 )  # fmt: skip
 RUNTIME_SOURCES = tuple(C_FOLDER / name for name in _RUNTIME)
 _TRACED = ("-DP4_TRACE", "-O1")  # -O2 takes three times as long to compile and does not speed up tracing
 _NAME = "p4switch.engine._engine"
-_PIPE_SEED_SHIFT = 56  # bits of a seed above those that scenarios use
+_PIPE_SEED_SHIFT = 56  # lowest bit of a seed above those that scenarios use
 
 
 @functools.cache
 def abi_flag() -> str:
-    """Return the definition of P4_ABI; a library and the extension work together if theirs are equal."""
+    """Return the compiler's option that defines P4_ABI. It has to be the same for a library and the extension."""
     digest = cache.digest(*(path.read_bytes() for path in PIPELINE_HEADERS))
     return f"-DP4_ABI=0x{digest[:16]}ull"
 
@@ -80,7 +80,7 @@ def load() -> ModuleType:
 
 
 def generated(program: ir.Program, *, traced: bool = False) -> Generated:
-    """Return the C source of a program's pipeline. Raises ProgramError for what the engine cannot do.
+    """Return the C source of a program's pipeline. Raises ProgramError for an unsupported feature.
 
     traced: the source will be built with -DP4_TRACE.
     """
@@ -90,16 +90,16 @@ def generated(program: ir.Program, *, traced: bool = False) -> Generated:
 
 
 def build(program: ir.Program) -> Path:
-    """Return the shared library of a program's pipeline, for `Switch`; cached by content.
+    """Return the shared library of a program's pipeline, which is cached by content.
 
-    Raises ProgramError, native.BuildError.
+    Raises ProgramError and native.BuildError.
     """
     return _build(generated(program))
 
 
 @dataclass(frozen=True)
 class Traced:
-    """Pipeline that reports packet events, with the data needed to read them (`p4switch.trace`)."""
+    """Pipeline that reports packet events, with the data by which `p4switch.trace` decodes them."""
 
     library: Path
     program: Program
@@ -109,19 +109,20 @@ class Traced:
 def build_traced(program: ir.Program) -> Traced:
     """Return the library of a traced pipeline.
 
-    It reports packet events to its environment (p4_env.trace) and counts passes of each point, which costs time.
+    It reports packet events to its environment (p4_env.trace) and counts how often packets pass
+    each point. This makes it slower.
     """
     pipeline = generated(program, traced=True)
     return Traced(_build(pipeline, *_TRACED), pipeline.program, pipeline.control)
 
 
 def pipe_seed(seed: int, pipe: int) -> int:
-    """Return the seed of a pipe whose switch has this seed, so that pipes draw different random numbers."""
+    """Return the seed of a pipe, derived from the switch's seed, so that pipes draw different random numbers."""
     return seed ^ pipe << _PIPE_SEED_SHIFT
 
 
 def _build(pipeline: Generated, *more: str) -> Path:
-    # Compilers clear a packet by a slow instruction; a call of memset makes whole pipelines an eighth faster.
+    # Compilers clear a packet by a slow instruction. Calling memset makes whole pipelines an eighth faster.
     flags = [abi_flag(), "-Wno-unused", "-fno-builtin-memset", *more]
     headers = [*PIPELINE_HEADERS, *pipeline.program.path.headers]
     return native.build_text(pipeline.program.nodes.name, pipeline.text, headers=headers, flags=flags)

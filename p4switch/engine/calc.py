@@ -1,4 +1,4 @@
-"""Calculations: hashes and checksums over fields, headers and payload, one C function each."""
+"""Generation of a C function for each calculation, a hash or checksum over fields, headers and payload."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from p4switch.engine.program import Field, Program
 from p4switch.engine.value import Native
 from p4switch.ir.errors import ProgramError
 
-_B, _N = Name("b"), Name("n")  # the bytes and their number
+_B, _N = Name("b"), Name("n")  # C names of the input's bytes and of their number
 _SIMPLE = {
     "csum16": cexpr.call("p4_csum16", "uint64_t", _B, _N),
     "cksum16": cexpr.call("p4_csum16", "uint64_t", _B, _N),
@@ -33,7 +33,7 @@ ALGORITHMS = sorted((*CRCS, *_SIMPLE))
 
 
 def tables(algorithms: Sequence[str]) -> Iterator[Macro]:
-    """Yield the definitions of the CRCs among the algorithms. The library fills in their tables when it is loaded."""
+    """Yield the definitions of the CRCs' tables. The library computes the tables when it is loaded."""
     for name in sorted(set(algorithms)):
         crc = crc_of(name)
         if crc is None:
@@ -59,7 +59,7 @@ def _result(algorithm: str) -> C:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Consecutive input: a field, a constant or a whole header. `ref` is None for a constant."""
+    """Piece of the input: a field, a constant or a whole header. `ref` is None for a constant."""
 
     ref: HeaderRef | None
     field: Field | None
@@ -68,7 +68,7 @@ class _Piece:
 
 
 def _pieces(program: Program, calculation: ir.Calculation) -> list[_Piece]:
-    """Return the input without its payload."""
+    """Return the pieces of the input, except the payload."""
     names = Expressions(program, Emitter())
     pieces: list[_Piece] = []
     for item in calculation.inputs:
@@ -84,7 +84,7 @@ def _pieces(program: Program, calculation: ir.Calculation) -> list[_Piece]:
 
 
 def _runs(pieces: Sequence[_Piece]) -> list[list[_Piece]]:
-    """Return runs of one header each; validity is tested once per run."""
+    """Group pieces of the same header, whose validity is then tested only once."""
     runs: list[list[_Piece]] = []
     for piece in pieces:
         same = runs and (runs[-1][-1].ref == piece.ref) and not (piece.field and piece.field.varbit)
@@ -128,7 +128,7 @@ def _append_native(em: Emitter, piece: _Piece, to: C, at: Code) -> None:
 
 
 def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
-    """Copy a byte-aligned run to b + n; adjacent parts of the header are copied together."""
+    """Copy a byte-aligned run to b + n. Adjacent parts of the header are copied together."""
     at = index = 0
     while index < len(run):
         piece = run[index]
@@ -156,7 +156,7 @@ def _append_aligned(em: Emitter, run: Sequence[_Piece]) -> None:
 
 
 def _is_aligned(run: Sequence[_Piece]) -> bool:
-    """Return whether every piece consists of whole bytes, or belongs to a stretch of the header that does."""
+    """Return whether every piece, or the stretch of the header that contains it, consists of whole bytes."""
     bit = 0
     previous_end = None
     for piece in run:
@@ -176,7 +176,7 @@ def _is_aligned(run: Sequence[_Piece]) -> bool:
 
 
 def _stretches(run: Sequence[_Piece]) -> list[tuple[int, int]] | None:
-    """Return a run of one packet header as stretches of its bytes (first, count); None if it is not that."""
+    """Return the stretches (first byte, number of bytes) of a packet header that form a run, or None."""
     stretches: list[tuple[int, int]] = []
     for piece in run:
         if piece.field is None or piece.ref is None or piece.ref.metadata or piece.field.varbit:
@@ -192,9 +192,9 @@ def _stretches(run: Sequence[_Piece]) -> list[tuple[int, int]] | None:
 
 
 def _checksum_in_place(run: Sequence[_Piece]) -> C | None:
-    """Return the checksum of one header's fields, summed in place.
+    """Return a C expression that sums the checksum directly over the bytes of one header.
 
-    The result is None if 16-bit words would straddle stretches.
+    The result is None if a 16-bit word would be in two stretches.
     """
     stretches = _stretches(run)
     if stretches is None or any(count % 2 for _, count in stretches[:-1]):
@@ -206,9 +206,9 @@ def _checksum_in_place(run: Sequence[_Piece]) -> C | None:
 
 
 def pack_inputs(program: Program, em: Emitter, calculation: ir.Calculation) -> C:
-    """Declare an array with the inputs of a calculation, each at a place of its own, and return it.
+    """Declare an array with the inputs of a calculation, and return it.
 
-    Fields of invalid headers are zeros.
+    Fields of invalid headers are 0.
     """
     pieces = _pieces(program, calculation)
     packed = em.declare("uint8_t", "b", size=sum(piece.width for piece in pieces) // 8 + 8)
@@ -232,7 +232,7 @@ def functions(program: Program) -> Iterator[Function]:
 
 
 def function(program: Program, name: str, calculation: ir.Calculation) -> Iterator[Function]:
-    """Yield a C function `uint64_t name(p4_switch *sw, phv *p)` that computes the hash, after another that it calls."""
+    """Yield the C function `uint64_t name(p4_switch *sw, phv *p)` of a hash, after a function that it calls."""
     algorithm, payload = calculation.algorithm, calculation.with_payload
     pieces = _pieces(program, calculation)
     result = _result(algorithm)
@@ -285,7 +285,7 @@ def function(program: Program, name: str, calculation: ir.Calculation) -> Iterat
     if not split:
         yield Function(head, name, parameters, em.body)
         return
-    # The usual case has all headers: n is a constant then, and the hash's loops unroll.
+    # Usually all headers are valid. Then n is a constant, and the compiler unrolls the hash's loops.
     usual, any_case = (
         cexpr.call(f"{name}_of", "uint64_t", "sw", "p", *values) for values in ([1] * len(asked), asked)
     )

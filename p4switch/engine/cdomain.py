@@ -1,4 +1,4 @@
-"""The domain of bit-strings whose values are exact integers in C (`p4switch.bits.operators`)."""
+"""Domain of `p4switch.bits.operators` whose values are exact integers in C."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MAX_SHIFT = 1 << 32  # longer shifts have the same result
 
 
 def _reach(low: int, high: int) -> tuple[int, int]:
-    """Return a range, which is shortened if it is too large for any representation."""
+    """Return a range, or the range from -`_BEYOND` to `_BEYOND` if it is too large for any representation."""
     return (low, high) if low > -_BEYOND and high < _BEYOND else (-_BEYOND, _BEYOND)
 
 
@@ -56,13 +56,13 @@ _RANGES: Mapping[str, Callable[[Value, Value], tuple[int, int]]] = {
     "|": _bitwise,
     "^": _bitwise,
 }
-"""Ranges of exact results."""
+"""Range of the exact result of each operator."""
 
 
 class CValues(Domain[Value]):
-    """Domain of the integers that one C function computes; `em` gets its statements.
+    """Domain of the integers that a C function computes. Its statements are added to `em`.
 
-    The result of a division by 0 is 0. An operand of a division that is negative counts as 0.
+    The result of a division by 0 is 0. A negative operand of a division counts as 0.
     """
 
     def __init__(self, em: Emitter) -> None:
@@ -119,13 +119,13 @@ class CValues(Domain[Value]):
         if rep.limbs:
             moved = self.em.wide(rep.limbs, "p4_big_sar", code, rep.limbs, by)
         elif isinstance(by, int):
-            moved = cexpr.shifted(">>", code, min(by, rep.width - 1))  # longer shifts leave only copies of the sign
+            moved = cexpr.shifted(">>", code, min(by, rep.width - 1))  # longer shifts also give copies of the sign
         else:
             moved = cexpr.call(f"p4_s{'a' if rep.signed else 'h'}r{rep.width}", rep.c_type, code, by)
         return self._computed(low, high, moved, rep)
 
     def _computed(self, low: int, high: int, code: C, rep: Rep) -> Value:
-        """Return a value from `low` to `high` whose code is in a representation of a larger range."""
+        """Return a value from `low` to `high`. The representation of its code may have a larger range."""
         return Computed(low, high, represented(self.em, code, rep, rep_of(low, high)))
 
     def compare(self, op: str, a: Value, b: Value, t: Type) -> Value:

@@ -1,7 +1,7 @@
 """C expressions as nodes with types, simplified on construction and printed with the parentheses they need.
 
-Arithmetic uses 64 bits or more, so narrower values are cast before. Where only the value matters (it is stored,
-compared, or passed to a function) no cast is needed; each expression knows such a form of itself (`bare`).
+Arithmetic uses 64 bits or more, so narrower operands are cast. If only the value of an expression matters (it is
+stored, compared, or passed to a function), no cast is needed; `bare` is the form without it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FOLDED: Mapping[str, Callable[[int, int], int]] = {
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _COMPARE = tuple(_OPPOSITE)
 _BITWISE = ("&", "|", "^")
-# Operators whose results need no parentheses as operands of another; compilers warn where C itself allows more.
+# Operators that need no parentheses as operands of another operator. C allows more, but compilers warn about it.
 _INSIDE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_COMPARE, ("+", "-", "*", "/", "%")),
     **dict.fromkeys(("&&",), ("+", "-", "*", "/", "%", *_COMPARE)),
@@ -34,11 +34,11 @@ _INSIDE: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("+", "-"), ("*", "/", "%")),
     "?:": ("+", "-", "*", "/", "%", "&", "|", "^", *_COMPARE),
 }
-_CHAINS = ("+", "&", "|", "^", "&&", "||")  # the left operand may have the same operator
+_CHAINS = ("+", "&", "|", "^", "&&", "||")  # operators whose left operand may have the same operator
 
 
 class C:
-    """C expression: the base of its nodes. `type` is "" if it is not known."""
+    """Base of C expressions. `type` is "" if it is not known."""
 
     type: str
     is_primary = False
@@ -90,7 +90,7 @@ class C:
 
     @property
     def value(self) -> int | None:
-        """The value of a constant."""
+        """The value of a constant; None for other expressions."""
         return None
 
     @property
@@ -109,12 +109,12 @@ class C:
 
     @property
     def postfix(self) -> str:
-        """The code as what an index or a member follows."""
+        """The code in a form that an index or a member can follow."""
         return self.text if self.is_primary else f"({self.text})"
 
     @property
     def bare(self) -> str:
-        """The code for places where C converts it to the wanted type, or where only its value matters."""
+        """The code for places where C converts it to the required type, or where only its value matters."""
         return self.plain.text
 
     def inside(self, op: str, *, left: bool = False) -> str:
@@ -183,7 +183,7 @@ class Item(C):
 
 @dataclass(frozen=True)
 class Rows(C):
-    """Initialiser of an array; with `c_type` an expression, which is a constant array without a name."""
+    """Initialiser of an array, or with `c_type` an expression: a constant array without a name."""
 
     items: Sequence[Code]
     c_type: str = ""
@@ -198,9 +198,9 @@ class Rows(C):
 
 @dataclass(frozen=True)
 class Fields(C):
-    """Initialiser of a struct by the names of its members; those that are 0 or NULL are omitted.
+    """Initialiser of a struct by the names of its members. Members that are 0 or NULL are omitted.
 
-    With `c_type` it is an expression, which is a constant without a name.
+    With `c_type` it is an expression: a constant struct without a name.
     """
 
     members: Mapping[str, Code]
@@ -218,7 +218,7 @@ class Fields(C):
 
 @dataclass(frozen=True)
 class Number(C):
-    """Constant. Without a type it is a size, an offset or a number of an object, which is printed in decimal."""
+    """Constant. Without a type it is a size, an offset or an object's number, and is printed in decimal."""
 
     number: int
     type: str = U64_TYPE
@@ -246,7 +246,7 @@ class Number(C):
 
 @dataclass(frozen=True)
 class Cast(C):
-    """Cast. If it `widens` an unsigned value, the value stays."""
+    """Cast. A cast that `widens` an unsigned value does not change the value."""
 
     type: str
     operand: C
@@ -325,7 +325,7 @@ class Conditional(C):
 
 
 Code = C | str | int
-"""C expression; a string is a name."""
+"""C expression. A string stands for a name."""
 
 
 def node(code: Code, c_type: str = "") -> C:
@@ -405,7 +405,7 @@ def binary(op: str, a: Code, b: Code) -> C:
 
 
 def shifted(op: str, a: Code, by: int) -> C:
-    """Return a shift by a constant of less than the width of the type."""
+    """Return a shift by a constant that is less than the width of the type."""
     x = node(a)
     if not by:
         return x

@@ -1,6 +1,6 @@
-"""C as a tree: declarations, statements and blocks, and the one printer of them.
+"""Tree of C declarations, statements and blocks, and its printer.
 
-Their expressions are nodes of `cexpr`. Only the printer adds braces and indentation, and breaks long lines.
+Expressions are nodes of `cexpr`. Only the printer adds braces and indentation, and breaks long lines.
 """
 
 import re
@@ -34,9 +34,9 @@ class Assign:
 
 @dataclass(frozen=True)
 class Declare:
-    """Declaration of a variable, a parameter or a member; in a block, the scope of the name is that block.
+    """Declaration of a variable, a parameter or a member. In a block, the scope of the name is that block.
 
-    `size` is that of an array, with None for as many elements as its value has.
+    `size` is the size of an array; None stands for the number of elements in its value.
     """
 
     c_type: str
@@ -114,7 +114,7 @@ _LEAVES = (Goto, Return, Break)
 
 @dataclass(frozen=True)
 class Include:
-    """Inclusion of a file, whose name has its quotes or brackets."""
+    """Inclusion of a file. The name includes the quotes or brackets."""
 
     file: str
 
@@ -127,7 +127,7 @@ class Define:
 
 @dataclass(frozen=True)
 class Macro:
-    """Use of a macro that expands to declarations; a list among its arguments has the members of a struct."""
+    """Use of a macro that expands to declarations. An argument that is a list has the members of a struct."""
 
     name: str
     arguments: Sequence[Code | Sequence[Declare]]
@@ -140,7 +140,7 @@ class Enum:
 
 @dataclass(frozen=True)
 class Struct:
-    """Struct with the declarations of its members; inside of another one, `name` is that of the member."""
+    """Struct with the declarations of its members. In a struct within a struct, `name` is the member's name."""
 
     name: str
     members: "Sequence[Declare | Struct]"
@@ -148,7 +148,7 @@ class Struct:
 
 @dataclass(frozen=True)
 class Function:
-    """Definition of a function; `result` has the keywords before its name, too."""
+    """Definition of a function. `result` is the type of the result, with keywords such as `static`."""
 
     result: str
     name: str
@@ -165,7 +165,7 @@ PACKET = Declare("P4_UNUSED phv *", "p")
 
 
 def array(c_type: str, name: str, rows: Sequence[Code], *last: Code) -> Declare:
-    """Return a constant array, which `last` ends."""
+    """Return a constant array with the elements `rows` and `last`."""
     return Declare(f"static const {c_type}", name, Rows([*rows, *last]), None)
 
 
@@ -197,7 +197,7 @@ def _targets(body: Sequence[Statement]) -> Iterator[str]:
 
 
 def _simple(body: Sequence[Statement]) -> list[Statement]:
-    """Return a block without jumps to the code that follows, and without braces that enclose no declaration."""
+    """Return a block without jumps to the next statement, and without braces around code without declarations."""
     simple: list[Statement] = []
     for statement in body:
         if isinstance(statement, Block):
@@ -313,7 +313,7 @@ def _lines(body: Sequence[Statement], depth: int) -> Iterator[str]:
 
 
 def _beside(body: Sequence[Statement], at: int, depth: int) -> str:
-    """Return the line of a statement with its comment after it; "" if it has several lines or is too long."""
+    """Return the line of a statement followed by its comment; "" if it has several lines or is too long."""
     comment, *following = body[at : at + 3]
     if not isinstance(comment, Comment) or not following or not isinstance(following[0], Do | Assign):
         return ""
@@ -350,13 +350,13 @@ def _indent(depth: int) -> str:
 
 
 def _comment(text: str, depth: int) -> str:
-    """Return a line with as much of the comment as fits."""
+    """Return a comment in one line, truncated to the line's length."""
     indent = _indent(depth)
     return f"{indent}/* {text[:_COLUMNS - len(indent) - len('/*  */')]} */"
 
 
 def _folded(code: str, indent: str, further: str = "") -> Iterator[str]:
-    """Yield the lines of a piece of code, broken inside of as few parentheses as possible and best after a comma."""
+    """Yield the lines of code, broken within as few parentheses as possible, and after a comma if possible."""
     further = further or f"{indent}    "
     while len(indent) + len(code) > _COLUMNS:
         room = _COLUMNS - len(indent) - 1
@@ -371,7 +371,7 @@ def _folded(code: str, indent: str, further: str = "") -> Iterator[str]:
 
 
 def _breaks(code: str) -> Iterator[tuple[str, int, int]]:
-    """Yield where code may be broken: the quotes needed, the parentheses that are open, and the position."""
+    """Yield the places where code may be broken: the quotes to add, the open parentheses, and the position."""
     depth = 0
     for token in _TOKEN.finditer(code):
         if token[0] == " ":
@@ -456,7 +456,7 @@ def _case(case: Case, indent: str, depth: int) -> Iterator[str]:
 
 
 def commented(text: str) -> str:
-    """Return the first line of a piece of source in a form that can be part of a comment."""
+    """Return the first line of a piece of source, without characters that would end a comment."""
     first = text.strip().partition("\n")[0].strip()
     plain = first[:_COMMENT_CHARS].encode("ascii", "replace").decode()
     return plain.replace("*/", "* /").replace("/*", "/ *")

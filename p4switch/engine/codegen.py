@@ -65,7 +65,7 @@ class Generator:
 
     @property
     def _controls(self) -> list[ir.Pipeline]:
-        """Controls of the package, without a `watcher` if the program has none."""
+        """Controls of the package, except a `watcher` that the program does not have."""
         present = {pipeline.name for pipeline in self.nodes.pipelines}
         names = [name for name in self.path.controls if name != self.path.watcher or name in present]
         return [self._block("pipeline", self.nodes.pipelines, name) for name in names]
@@ -75,7 +75,7 @@ class Generator:
         return any(pipeline.name == self.path.watcher for pipeline in self.nodes.pipelines)
 
     def text(self) -> str:
-        """Return the whole source. It does not depend on the program's path, so that copies are compiled only once."""
+        """Return the whole source. It does not depend on the program's path, so copies are not compiled again."""
         parsers = [
             declaration for name in self.path.parsers
             for declaration in ParserGenerator(
@@ -131,7 +131,7 @@ class Generator:
         yield Macro("P4_PACKET", (slots, max(layout.nexts, 1), slots if varbytes else 0, headers))
 
     def _cells(self) -> list[Declaration]:
-        """Return the cells whose changes are reported: see `Program.cells`."""
+        """Return the description of the cells whose changes traces report (`Program.cells`)."""
         rows: list[C] = []
         size = 0
         for header, field in self.program.cells:
@@ -173,7 +173,7 @@ class Generator:
             yield self._set_watched()
 
     def _set_watched(self) -> Function:
-        """Return the function that writes the header of the path's `watcher`; it is valid afterwards."""
+        """Return the function that writes the header that the path's `watcher` reads, and makes it valid."""
         name, nbytes = self.path.watched
         header = self.program.header(name)
         if header.metadata or header.type.varbit or header.type.nbytes != nbytes:
@@ -411,7 +411,7 @@ class Generated:
 
 
 def generate(program: ir.Program, *, traced: bool = False) -> Generated:
-    """Return the C source of a program's pipeline. Raises ProgramError for what the engine cannot do.
+    """Return the C source of a program's pipeline. Raises ProgramError for an unsupported feature.
 
     traced: the source will be built with P4_TRACE, and reports the events of each packet.
     """

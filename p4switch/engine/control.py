@@ -1,4 +1,4 @@
-"""Generation of C for actions and tables, and the tables that describe them to the control plane."""
+"""Generation of C for actions and tables, and of their descriptions for the control plane."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _KINDS = {
 }
 
 NO_NAME = Fields({"name": "NULL"})
-"""Last element of arrays of descriptions."""
+"""Element that ends an array of descriptions."""
 
 
 @dataclass
 class Table:
-    """Table with its layout in memory. Offsets are in bytes, relative to an entry."""
+    """Table with its layout in memory. Offsets are in bytes from the start of an entry."""
 
     number: int
     declared: ir.Table
@@ -47,7 +47,7 @@ class Table:
     label: str = ""
 
     def named(self, what: str) -> str:
-        """Return the C name of something that belongs to the table."""
+        """Return the C name of an object `what` of the table."""
         return f"{what}_{self.label}"
 
     @property
@@ -65,10 +65,10 @@ class Control:
 
     program: Program
     tables: list[Table] = field(default_factory=list)
-    exits: set[int] = field(default_factory=set)  # actions that may exit
+    exits: set[int] = field(default_factory=set)  # actions that may execute `exit`
     empty: set[int] = field(default_factory=set)  # actions that do nothing
-    functions: dict[int, str] = field(default_factory=dict)  # functions of the other actions, by their numbers
-    loops: bool = False  # a pipeline or an action has a loop
+    functions: dict[int, str] = field(default_factory=dict)  # C function of each other action, by number
+    loops: bool = False  # True if a pipeline or an action has a loop
     fallbacks_bytes: int = 0
 
     def __post_init__(self) -> None:
@@ -128,7 +128,7 @@ class Control:
         return self.numbers[table.default.action]
 
     def _offered(self) -> dict[int, int]:
-        """Map the program's number of each action that a control plane may choose to a number counted from 0."""
+        """Map each action that a control plane may choose, by its number in the program, to a number from 0 on."""
         used = [a for table in self.tables for a in self.possible(table)]
         used += [self.numbers[entry.call.action] for table in self.tables for entry in table.declared.entries or ()]
         return {a: i for i, a in enumerate(sorted({*used}))}
@@ -160,11 +160,11 @@ class Control:
     # --- actions ---
 
     def named(self, what: str, number: int) -> str:
-        """Return the C name of something that belongs to an action."""
+        """Return the C name of an object `what` of an action."""
         return f"{what}_{self.action_labels[number]}"
 
     def profile_named(self, what: str, number: int) -> str:
-        """Return the C name of something that belongs to an action profile."""
+        """Return the C name of an object `what` of an action profile."""
         return f"{what}_{self.profile_labels[number]}"
 
     def action_functions(self) -> Iterator[cnodes.Declaration]:
@@ -244,9 +244,9 @@ class Control:
         if table.fields:
             yield array("p4_key_info", table.named("keys"), keys.description(table.fields))
         if table.declared.entries:
-            # In the JSON the lowest number is the highest priority; everywhere else it is the other way round. The last
-            # of the program's entries has priority 1, as a controller sees it. Negative numbers are negated priorities
-            # that the program itself gives.
+            # In the JSON the lowest number is the highest priority; everywhere else the highest number is. For a
+            # controller, the last of the program's entries has priority 1. Negative numbers in the JSON are negated
+            # priorities that the program itself gives.
             lowest = max(entry.priority for entry in table.declared.entries)
             top = 0 if lowest < 0 else lowest + 1
             rows = [self._own_entry(table, entry, top - entry.priority) for entry in table.declared.entries]
@@ -336,10 +336,13 @@ class Control:
 
 
 def _is_statement(table: ir.Table) -> bool:
-    """Return whether a compiler made a table for statements outside of actions, unknown to the control plane."""
+    """Return whether a compiler created a table for statements outside of actions.
+
+    The control plane does not know such a table.
+    """
     return table.hidden and table.profile is None and not (table.counter or table.meter)
 
 
 def _stride(size: int) -> int:
-    """Return the distance between entries in bytes; no entry of at most a cache line crosses a cache line."""
+    """Return the distance between entries in bytes. An entry that fits into a cache line does not cross one."""
     return next((s for s in (16, 32) if size <= s), -(-size // 64) * 64)

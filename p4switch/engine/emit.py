@@ -1,4 +1,4 @@
-"""Construction of the body of one C function, statement by statement."""
+"""Construction of the body of a C function, statement by statement."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ from p4switch.engine.cnodes import (
 class Emitter:
     """Collector of the statements of one function, which also names its temporaries.
 
-    `traced` tells whether the pipeline reports packet events; otherwise notes are omitted.
+    `traced` is True if the pipeline reports packet events; otherwise reports are omitted.
     """
 
     def __init__(self, *, traced: bool = False) -> None:
@@ -58,7 +58,7 @@ class Emitter:
     def trace(
         self, event: str, point: Code, value: Code = 0, extra: Code = 0, data: Code = "NULL", size: Code = 0
     ) -> None:
-        """Add a report of an event with its point, two numbers, and data at an address."""
+        """Add a report of an event: its point, two numbers, and the address and size of its data."""
         self.note("TRACE", f"P4_TRACE_{event}", point, value, extra, data, size)
 
     def comment(self, text: str) -> None:
@@ -80,7 +80,7 @@ class Emitter:
 
     @contextmanager
     def inside(self, body: list[Statement]) -> Iterator[None]:
-        """Add to another block while the context is active."""
+        """Add statements to `body` while the context is active."""
         outer, self.body = self.body, body
         try:
             yield
@@ -89,7 +89,7 @@ class Emitter:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Add to a block of its own, so that the scope of names ends with it."""
+        """Add the statements in the context to a new block, which is the scope of their names."""
         inner = Block()
         self.body.append(inner)
         with self.inside(inner.body):
@@ -97,7 +97,7 @@ class Emitter:
 
     @contextmanager
     def when(self, condition: Code) -> Iterator[None]:
-        """Add the statements for a condition that holds."""
+        """Add the statements in the context to an `if` with this condition."""
         branch = If(node(condition))
         self.body.append(branch)
         with self.inside(branch.then):
@@ -105,7 +105,7 @@ class Emitter:
 
     @contextmanager
     def otherwise(self) -> Iterator[None]:
-        """Add the statements for the case that the condition of the preceding `when` does not hold."""
+        """Add the statements in the context to the `else` of the preceding `when`."""
         branch = self.body[-1]
         assert isinstance(branch, If)
         with self.inside(branch.otherwise):
@@ -128,7 +128,7 @@ class Emitter:
     # --- names ---
 
     def name(self, what: str = "t") -> str:
-        """Return a new name with this stem."""
+        """Return a new name that begins with `what`."""
         self._temps += 1
         return f"{what}{self._temps}"
 

@@ -19,7 +19,7 @@ from p4switch.ir.errors import ProgramError
 
 @dataclass(frozen=True)
 class HeaderRef:
-    """Header, possibly a stack element known only at run time, with its index in `valid` and its address.
+    """Header with its index in `valid` and its address. It may be a stack element known only at run time.
 
     `siblings` are the slots of the other members of its union.
     """
@@ -29,7 +29,7 @@ class HeaderRef:
     base: C
     siblings: tuple[C, ...] = ()
     metadata: Header | None = None
-    at: str = ""  # its offset in `H`, if that is known
+    at: str = ""  # offset of the header in `H`, if that is known
 
     @property
     def valid(self) -> C:
@@ -37,7 +37,7 @@ class HeaderRef:
 
     @property
     def varbytes(self) -> C:
-        """The length of its varbit in bytes."""
+        """The length of the header's varbit in bytes."""
         return cexpr.packet("varbytes")[self.slot]
 
     def place(self, field: Field) -> Place:
@@ -55,7 +55,7 @@ class HeaderRef:
         em.set(self.valid, 1)
 
     def length(self) -> C:
-        """Return the bytes on the wire if the header is valid."""
+        """Return the length in bytes on the wire if the header is valid."""
         if self.type.fixed_bytes < 0:
             raise ProgramError(f"header type {self.type.name} is not a whole number of bytes")
         fixed = cexpr.node(self.type.fixed_bytes)
@@ -86,13 +86,13 @@ class Expressions(ir.ExpressionVisitor[Value]):
 
     @staticmethod
     def element(stack: Column, index: C) -> HeaderRef:
-        """Return the element at a C index that is known to be at most `stack.size`."""
+        """Return the element at a C index, which is at most `stack.size`."""
         nbytes = stack.type.nbytes
         at = index * nbytes if index.value is None else cexpr.node(index.value * nbytes)
         return HeaderRef(stack.type, cexpr.node(stack.is_valid) + index, stack.memory() + at)
 
     def any_element(self, stack: Stack, member: str, index: C) -> HeaderRef:
-        """Return the element, or its header `member`, at a C index that is known to be at most `stack.size`."""
+        """Return the element, or its header `member`, at a C index, which is at most `stack.size`."""
         columns = {name: self.element(column, index) for name, column in stack.columns.items()}
         chosen = columns.pop(member)
         return HeaderRef(chosen.type, chosen.slot, chosen.base, tuple(other.slot for other in columns.values()))
@@ -105,12 +105,12 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return self.any_element(stack, ref.member, self.index(ref.index, stack.size))
 
     def last(self, stack: Stack) -> C:
-        """Index of the last element that was extracted; the spare one if there is none."""
+        """Return the index of the last element that was extracted, or of the spare element if there is none."""
         following = cexpr.packet("next")[stack.next]
         return self.em.temp("uint32_t", cexpr.chosen(following, following - 1, stack.size, "uint32_t"))
 
     def index(self, expr: ir.Expr, size: int) -> C:
-        """Return an index into a stack of `size`; an index out of bounds becomes `size`, the spare element."""
+        """Return an index into a stack of `size` elements. An index out of bounds becomes `size`, the spare element."""
         value = self.data(expr)
         if value.constant is not None:
             return cexpr.node(value.constant if 0 <= value.constant < size else size)
@@ -156,7 +156,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return expr.accept(self)
 
     def const(self, expr: ir.Const) -> Value:
-        """Return a constant; the type of a number is only its width in the JSON, where the number may be negative."""
+        """Return a constant. In the JSON, its type only gives the width of the digits, and it may be negative."""
         return self.domain.constant(expr.value, ir.BOOL if isinstance(expr.type, types.Bool) else ir.INT)
 
     def field(self, expr: ir.Place | ir.Param) -> Value:
@@ -182,7 +182,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return evaluate(self.domain, expr, [self.data(a) for a in expr.args])
 
     def low(self, expr: ir.Expr, width: int) -> C:
-        """Return the low `width` bits in the form of `low_rep`; higher bits are arbitrary."""
+        """Return the low `width` bits in the representation of `low_rep`. Higher bits are arbitrary."""
         return self.data(expr).lowest(self.em, width)
 
     def bool(self, expr: ir.Expr) -> C:
@@ -190,7 +190,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
         return self.data(expr).condition(self.em)
 
     def _varbits_equal(self, left: ir.Expr, right: ir.Expr) -> C:
-        """Return whether lengths and bits are equal, as in P4-16; BMv2 compares only the values."""
+        """Return whether the lengths and the bits are equal, as in P4-16. BMv2 compares only the values."""
         (a, first), (b, second) = self.located(left), self.located(right)
         lengths = cexpr.compared("==", a.varbytes, b.varbytes)
         differ = cexpr.call("memcmp", "int", a.base + first.bit // 8, b.base + second.bit // 8, a.varbytes)
@@ -199,7 +199,7 @@ class Expressions(ir.ExpressionVisitor[Value]):
 
 @dataclass(frozen=True)
 class Parameter:
-    """Parameter of an action: a member of its struct in C."""
+    """Parameter of an action, which is a member of a struct in C."""
 
     name: str
     width: int

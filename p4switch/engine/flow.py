@@ -1,9 +1,8 @@
 """Conversion of a graph of nodes to C with if and switch.
 
-The code of a branch is placed where it is taken, up to the node where all its paths meet again (the immediate
-post-dominator). A node that is reached on several paths without such a meeting point is placed once, with jumps to it
-from elsewhere; loops jump back. So for any graph, the transition to the next node is either by position in the text or
-by a jump.
+The code of a branch is placed at the branch, up to the node where all its paths meet again (the immediate
+post-dominator). A node that is reached on several paths without such a node is placed once, and other paths jump to
+it. Loops jump back. In any graph, a node is therefore reached either from the code before it or by a jump.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,16 +13,17 @@ import networkx as nx
 from p4switch.engine.cexpr import C
 from p4switch.engine.cnodes import Block, Case, Goto, If, Label, Return, Statement, Switch, commented, ends
 
-_END = ""  # no node has this name
-_DEEPEST = 30  # blocks in blocks: compilers have limits, and readers too
+_END = ""  # name of the end; no node has it
+_DEEPEST = 30  # maximum nesting of blocks, for compilers and for readers
 
 
 @dataclass
 class Node:
     """Node with its statements and its successor; None is the end.
 
-    With `value`, the successor is chosen by the value of a C expression in `cases`, else it is `next`; a case has
-    statements of its own. With `condition`, the successor is `yes` if it holds, else `next`.
+    If there is a `value`, a C expression, the successor is that of its value in `cases`, or else
+    `next`. A case also has statements. If there is a `condition`, the successor is `yes` if it holds,
+    else `next`.
     """
 
     body: list[Statement] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Node:
     yes: str | None = None
     value: C | None = None
     cases: list[tuple[C, list[Statement], str | None]] = field(default_factory=list)
-    inner: bool = False  # it uses names of its predecessor, which is its only one
+    inner: bool = False  # True if it uses names that its only predecessor declares
 
     @property
     def successors(self) -> list[str | None]:
@@ -62,7 +62,7 @@ class _Writer:
         return statements
 
     def _from(self, name: str, stop: str, depth: int) -> list[Statement]:
-        """Return all code from a node up to `stop`, which follows it."""
+        """Return the code from node `name` up to node `stop`, whose code follows."""
         statements: list[Statement] = []
         while name != stop:
             if name == _END:
@@ -97,5 +97,5 @@ class _Writer:
 
 
 def statements(nodes: Mapping[str, Node], start: str | None, label: Callable[[str], str]) -> list[Statement]:
-    """Return the body of a function that runs the nodes from `start` on; `label` gives a node's label in C."""
+    """Return the body of a function that runs the nodes from `start` on. `label` returns a node's label in C."""
     return _Writer(nodes, label).body(start)

@@ -1,6 +1,6 @@
-"""Layout of keys of tables and value sets: their fields are packed into 64-bit words.
+"""Layout of the keys of tables and value sets, whose fields are packed into 64-bit words.
 
-Fields of up to 64 bits share a word while they fit; wider ones take whole words, the first the most significant.
+Fields of up to 64 bits share a word if they fit. A wider field takes whole words, the most significant word first.
 """
 
 import functools
@@ -57,12 +57,12 @@ def layout(fields: Sequence[tuple[str, int, str, int | None]]) -> tuple[list[Key
 
 
 def pack(em: Emitter, fields: Sequence[KeyField], words: int, values: Sequence[Value], valid: Sequence[C]) -> C:
-    """Declare the array of words of a key and return it; a value whose `valid` is false counts as 0."""
+    """Declare an array with the words of a key and return it. A value whose `valid` is false counts as 0."""
     parts: list[list[C]] = [[] for _ in range(max(words, 1))]
     for field, value, condition in zip(fields, values, valid, strict=True):
         low = convert(em, wrapped(value, Bits(field.width)), low_rep(field.width))
         for i in range(field.words):
-            below = field.words - 1 - i  # less significant limbs
+            below = field.words - 1 - i  # number of less significant limbs
             if field.width <= 64:
                 code = low
             elif field.width <= 128:

@@ -23,7 +23,7 @@ class Object:
     name: str
     kind: type[ExternType]
     size: int
-    label: str  # its name in C
+    label: str  # name of the object in C
 
     @property
     def c_type(self) -> str:
@@ -32,7 +32,7 @@ class Object:
 
     @property
     def cells(self) -> C:
-        """The array of its cells in C; one more at the end is a spare cell."""
+        """The array of its cells in C, which ends with a spare cell."""
         return cexpr.cells(self.c_type, "objects", self.number)
 
 
@@ -50,7 +50,7 @@ def rows(objects: Sequence[Object]) -> list[Fields]:
 
 
 def packed(kind: type[ExternType], given: Mapping[str, int]) -> bytes:
-    """Return the memory of a cell with these members, as `Switch.object_write` takes it; other members are 0."""
+    """Return the bytes of a cell, as `Switch.object_write` takes them. Members that are not given are 0."""
     data = bytearray()
     widths = [storage_bytes(width) for _, width in kind.cell]
     for (name, _), size in zip(kind.cell, widths, strict=True):
@@ -60,7 +60,7 @@ def packed(kind: type[ExternType], given: Mapping[str, int]) -> bytes:
 
 
 def values(kind: type[ExternType], data: bytes) -> dict[str, int]:
-    """Return the members of a cell from its memory, as `Switch.object_read` and traces contain it."""
+    """Return the members of a cell, given its bytes as in `Switch.object_read` and in traces."""
     members, at = {}, 0
     for name, width in kind.cell:
         size = storage_bytes(width)

@@ -17,22 +17,23 @@ from p4switch.engine.value import InHeader, Place, Value, convert, low_rep, name
 from p4switch.ir.errors import ProgramError
 from p4switch.ir.graph import looping
 
-_MAX_STEPS = 65536  # number of passes through states on a cycle
-_AT = Name("at", "uint32_t")  # how much of the packet has been parsed, and how much of it is left
+_MAX_STEPS = 65536  # maximum number of passes through states on a cycle
+_AT = Name("at", "uint32_t")  # C variable with the number of parsed bytes
 _LEFT = Name("len", "uint32_t") - _AT
 
 _Case = list[tuple[int, int | None]]
 
 VsetKeys = dict[str, tuple[list[keys.KeyField], int]]
-"""Key layouts of value sets, and their numbers of words, for a program's parsers."""
+"""Key layout and number of words of each value set."""
 
 
 @dataclass(frozen=True)
 class Front:
-    """The `size` bytes that a parser finds in front of a frame.
+    """The `size` bytes that a parser reads in front of a frame.
 
-    The C code writes the first `read` of them to `place`, which completes the operations `taking` them. If there are no
-    such operations, the parser extracts the bytes from their place as it extracts those of the frame.
+    The C code writes the first `read` bytes to `place`. If the parser begins by extracting a header and skipping the
+    bytes after it, `place` is that header, and these operations (`taking`) need no code. Otherwise `taking` is empty,
+    and the parser extracts the bytes like those of the frame.
     """
 
     size: int
@@ -42,10 +43,10 @@ class Front:
 
 
 class _Operations(Statements):
-    """Generator of the operations of states; an operation that fails leaves the parser.
+    """Generator of the operations of states. An operation that fails leaves the parser.
 
-    If the packet has bytes in front of its frame (`behind`), they are at `front` and have the length `front_len` in C,
-    unless they are already where the operations `taking` them would put them.
+    If the packet has bytes in front of its frame (`behind`), the C variables `front` and `front_len`
+    are their address and length. The operations `taking` bytes that are already in place need no code.
     """
 
     def __init__(self, program: Program, em: Emitter, front: Front | None) -> None:
@@ -121,7 +122,7 @@ class _Operations(Statements):
         em = self.em
         if ref.metadata:
             raise ProgramError(f"metadata {ref.metadata.name} cannot be extracted")
-        ref.length()  # refuses types that are not a whole number of bytes
+        ref.length()  # raises an error for types that are not a whole number of bytes
         size = ref.type.fixed_bytes
         if ref.type.varbit:
             self._extract_varbit(ref, ref.type.varbit, length)
@@ -135,7 +136,7 @@ class _Operations(Statements):
         em.note("NOTE", "p")
 
     def _extract_varbit(self, ref: HeaderRef, varbit: Field, length: ir.Expr | None) -> None:
-        """Extract a varbit, which has its actual length on the wire and room for the longest in memory."""
+        """Extract a varbit. Memory has room for its maximum length, while the wire has its actual length."""
         em = self.em
         fields = ref.type.fields
         before = sum(f.width for f in fields[:varbit.index])
@@ -143,7 +144,7 @@ class _Operations(Statements):
         size, limit = ref.type.fixed_bytes, ref.type.fixed_bytes + varbit.width // 8
         buffer = em.declare("uint8_t", "buffer", size=limit + 16)
         if length is None:
-            # The type's own expression, over the fields before the varbit.
+            # The length is given by an expression of the header type over the fields before the varbit.
             if ref.type.length is None:
                 raise ProgramError(f"header type {ref.type.name} needs a length to be extracted")
             self.require(size)
@@ -170,7 +171,7 @@ class _Operations(Statements):
         em.set(_AT, whole, "+=")
 
     def ahead(self, expr: ir.Lookahead) -> InHeader:
-        """Return the next bits of the packet, as a place in a copy of them."""
+        """Copy the next bits of the packet, and return them as a field of the copy."""
         first, count = expr.offset // 8, (expr.offset % 8 + expr.width + 7) // 8
         em = self.em
         self.require(first + count)
@@ -185,7 +186,7 @@ class _Operations(Statements):
 
 
 class ParserGenerator:
-    """Generator of `static void run_<name>(p4_switch *sw, phv *p)`, and of code for bytes in front of a frame."""
+    """Generator of a parser's function, `static void run_<name>(p4_switch *sw, phv *p)`, and of code for `Front`."""
 
     def __init__(self, program: Program, parser: ir.Parser, vset_keys: VsetKeys) -> None:
         self.program = program
@@ -233,9 +234,10 @@ class ParserGenerator:
         em.set(packet("parsed"), self.operations.taken)
 
     def _front(self, size: int) -> Front:
-        """Return how the parser consumes the `size` bytes in front.
+        """Return how the parser reads the `size` bytes in front of a frame.
 
-        They may be written to a header if the parser first extracts this header and skips the others.
+        They can be written directly to a header if the parser first extracts this header and skips the
+        bytes after it.
         """
         untouched = Front(size, size, Name("spare"), ())
         ops = [op for op in self.parser.start.ops if not isinstance(op, ir.SetInvalid)]
@@ -270,7 +272,7 @@ class ParserGenerator:
                 self.operations.fail(none_left, "ParserTimeout")
             fresh = state is self.parser.start and state not in self.looping
             for op in self.operations.spelled_out(state.ops):
-                # Compilers begin by invalidating headers. A packet starts without valid headers, so that needs no code.
+                # Compilers begin by invalidating headers. This needs no code: a packet starts without valid headers.
                 fresh = fresh and isinstance(op, ir.SetInvalid)
                 if not fresh:
                     self.operations.operation(op)
@@ -293,7 +295,7 @@ class ParserGenerator:
         self._goto(target)
 
     def _select(self, state: ir.Block, select: ir.Select) -> None:
-        """Generate the jump to the target of the first case that matches the key; the last may match any key."""
+        """Generate the jump to the target of the first case that matches the key."""
         em = self.em
         pieces, widths, values = self._key(select.keys)
         if em.traced:
@@ -323,7 +325,7 @@ class ParserGenerator:
         self._take(state, *otherwise)
 
     def _key(self, exprs: Sequence[ir.Expr]) -> tuple[list[C], list[int], list[Value]]:
-        """Return 64-bit pieces of the key, the most significant first, widths of its fields, and their values."""
+        """Return a key's 64-bit pieces, most significant first, and the widths and values of its fields."""
         em = self.em
         pieces: list[C] = []
         widths: list[int] = []
@@ -353,7 +355,7 @@ class ParserGenerator:
 
 
 def _match(case: _Case, pieces: Sequence[C], widths: Sequence[int]) -> C | None:
-    """Return the condition that the pieces of a key have the values of a case; None if it always holds."""
+    """Return the condition that the pieces of a key match a case; None if it always holds."""
     terms: list[C] = []
     index = 0
     for (want, mask), width in zip(case, widths, strict=True):

@@ -31,7 +31,7 @@ class PipelineGenerator:
         self.names = {node.name: i for i, node in enumerate(pipeline.nodes)}
 
     def _order(self) -> list[ir.Block]:
-        """Return the reachable nodes, each after its predecessors except in loops, whose nodes are recorded."""
+        """Return the reachable nodes, each after its predecessors except in loops. Record the nodes of loops."""
         start = self.pipeline.start
         self.looping = looping(self.pipeline.nodes)
         if start.is_end:
@@ -100,7 +100,7 @@ class PipelineGenerator:
             target = key.target
             assert isinstance(target, ir.FieldRef | ir.Valid)
             values.append(self.x.place(target).load(self.em))
-            # BMv2 matches on 0 if the header is not valid.
+            # As in BMv2, a field of an invalid header matches as 0.
             valid.append(_ALWAYS if isinstance(target, ir.Valid) else self.x.named(target.header).valid)
         return keys.pack(self.em, table.fields, table.words, values, valid)
 
@@ -117,7 +117,7 @@ class PipelineGenerator:
         return Fields(members, self.control.named("args", number)).address
 
     def _constant_call(self, node: flow.Node, table: Table, apply: ir.Apply) -> bool:
-        """Generate a table without key and with a fixed default entry as a call; return whether the table is one."""
+        """Generate a call for a table without key whose default entry is fixed; return whether it is such a table."""
         default = table.declared.default
         if table.fields or table.profile >= 0 or default is None or not table.declared.default_const:
             return False
@@ -133,7 +133,7 @@ class PipelineGenerator:
 
     def _tell_action(self, table: Table, action: int, member: Code, data: Code) -> None:
         name = self.control.actions[action].name
-        # No member has this number.
+        # This is the number of no member.
         implied = name == "NoAction" and table.profile >= 0 and table.declared.default is None
         place = self.program.place(table.declared.span)
         point = self.program.points.add("action", table.name, place, name, counted=not implied)
@@ -143,7 +143,7 @@ class PipelineGenerator:
         self.em.trace("ACTION", point, member, 0, data, size)
 
     def _tell_table(self, table: Table, key: Code, applied: C) -> None:
-        """Report a table lookup: the key, the match, and the points of hit, miss and the program's own entries."""
+        """Generate the report of a lookup: key, match, and the points of hit, miss and the program's own entries."""
         points, source = self.program.points, self.program.place(table.declared.span)
         point = points.add("table", table.name, source, counted=False)
         masks = int(table.kind == "P4_TABLE_ORDERED")
@@ -165,7 +165,7 @@ class PipelineGenerator:
         return apply.after(None if action is None else self.control.actions[action], hit).name or None
 
     def _lookup(self, table: Table) -> tuple[C, Code]:
-        """Declare the result of a table's lookup; return it and the key."""
+        """Generate a table's lookup, and return its result and the key."""
         t = table
         key = "NULL" if t.kind == "P4_TABLE_KEYLESS" else self._key(t)
         found = (cexpr.switch("tables")[t.number].address, key, t.words, t.stride)
@@ -228,7 +228,7 @@ class PipelineGenerator:
         self, node: flow.Node, table: Table, applied: C, cases: list[tuple[int, list[Statement]]],
         targets: list[tuple[str | None, str | None]], default: tuple[str | None, str | None],
     ) -> None:
-        """Generate the effects of the actions and the jumps that follow: one for all actions, or one for each."""
+        """Generate the calls of a table's actions, and the jumps after them."""
         if all(pair == default for pair in targets):
             with self.em.switch(applied.dot("action")) as switch:
                 switch.cases += [Case(cexpr.node(value), body) for value, body in cases if body]
@@ -243,7 +243,7 @@ class PipelineGenerator:
         node.next = self._by_hit(table, applied, "none", default)
 
     def _by_hit(self, table: Table, applied: C, what: str, pair: tuple[str | None, str | None]) -> str | None:
-        """Return the successor of a table after one action; if it depends on a hit, that is a node of its own."""
+        """Return a table's successor after one action, which is a new node if it depends on the hit."""
         if pair[0] == pair[1]:
             return pair[0]
         name = f"{table.name} {what}"
@@ -251,7 +251,7 @@ class PipelineGenerator:
         return name
 
     def _direct(self, table: Table, entry: C) -> None:
-        """Update a table's state of each entry: counter, time of the last hit, meter."""
+        """Generate the update of an entry's direct counter, time of the last hit, and direct meter."""
         em, t, handle = self.em, table, entry.arrow("handle")
         if t.declared.counter:
             counted = cexpr.call("p4_count_entry", "", entry, t.counter_offset, cexpr.packet("ingress_len"))

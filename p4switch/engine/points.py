@@ -1,4 +1,4 @@
-"""Places of a program that a pipeline built for tracing reports and whose passes it counts.
+"""Points of a program, which a pipeline built for tracing reports and counts when packets pass them.
 
 The code generator numbers them in the order in which it reaches them, so that the same BMv2 JSON gives the same points.
 """
@@ -18,11 +18,12 @@ Kind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Place of a program.
+    """Point of a program.
 
-    `name` is that of the state, table, register, field of a checksum and so on; for a transition it is the state that
-    it leaves. `detail` is the target of a transition, the direction of a branch ("true", "false"), the action that a
-    table runs, the operation of a statement, or the number of an entry.
+    `name` is the name of the state, table, register, field of a checksum and so on; for a
+    transition it is the state that it leaves. `detail` is the target of a transition, the outcome
+    of a condition ("true", "false"), the action that a table runs, the operation of a statement, or
+    the number of an entry.
     """
 
     number: int
@@ -31,9 +32,9 @@ class Point:
     place: Place | None
     detail: str = ""
     counted: bool = True
-    """True if packets pass the point; False if it is only mentioned in reports."""
+    """True if passes of packets are counted; False if the point is only part of reports."""
     parser: str = ""
-    """Parser of a state."""
+    """Name of the parser of a state."""
 
 
 @dataclass

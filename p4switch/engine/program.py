@@ -1,13 +1,13 @@
 """Program with its layout in memory.
 
-Packet headers are kept as bytes, in `H` of the generated packet struct: fields are read and written in place. The
-elements of a stack lie one after the other, followed by a spare element, which an index out of bounds selects. Metadata
-fields are native integers; those of more than 64 bits are arrays of limbs.
+Packet headers are kept as bytes in the member `H` of the generated packet struct, and fields are read and written in
+place. The elements of a stack are consecutive. They are followed by a spare element, which an index out of bounds
+selects. Metadata fields are native integers; those of more than 64 bits are arrays of limbs.
 
-Register arrays of one size share a bank, in which their cells of one index are side by side. A
-register holds one number, so programs keep related numbers (the lanes of a sum; a flow's key, port
-and time) in arrays of one size, and read them at one index. Side by side they take a few cache
-lines, instead of one for each array.
+Register arrays of the same size share a bank, in which their cells with the same index are adjacent. A
+register has one number per cell, so programs keep related numbers (the lanes of a sum; a flow's key, port
+and time) in arrays of the same size, and read them at the same index. Adjacent cells take a few cache
+lines instead of one for each array.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ _CORE_ERRORS = (
 
 
 def identifier(name: str) -> str:
-    """Return `name` as part of a readable C identifier: its end, which is most informative. It is not unique."""
+    """Return the end of `name`, which is most informative, for a readable C identifier. It is not unique."""
     words = re.sub(r"[^A-Za-z0-9]+", "_", name.rpartition(".")[2]).strip("_")
     end = words[-_NAME_CHARS:]
     return end if end == words else end.partition("_")[2] or end
 
 
 def numbered(prefix: str, number: int, name: str) -> str:
-    """Return a C identifier that is unique by its number and contains the source's name."""
+    """Return a C identifier that contains a unique number and the name in the source."""
     return f"{prefix}{number}_{identifier(name)}"
 
 
 def labels(names: Sequence[str]) -> list[str]:
     """Return distinct names as parts of C identifiers, with numbers only where necessary.
 
-    None of them is a keyword of C or the name of a macro, or begins like names of the engine.
+    None is a keyword of C or the name of a macro, or has a prefix that the engine's names have.
     """
     plain = [identifier(name) for name in names]
     often = collections.Counter(plain)
@@ -76,7 +76,7 @@ def labels(names: Sequence[str]) -> list[str]:
 class Field:
     """Field of a header type.
 
-    `bit` is its position in the engine's memory of the header.
+    `bit` is its position in the header in the engine's memory.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Field:
 class HeaderType:
     name: str
     fields: tuple[Field, ...]
-    nbytes: int  # bytes in memory, with the varbit at its longest
+    nbytes: int  # bytes in memory, with a varbit of maximum length
     fixed_bytes: int  # bytes on the wire, without the varbit
     length: ir.Expr | None  # bits of the varbit, by the fields before it
 
@@ -132,14 +132,14 @@ class _Placed:
 
 @dataclass(frozen=True)
 class Header(_Placed):
-    """Header instance. `slot` is its index in `valid`, `offset` its position in `H`; metadata has neither."""
+    """Header instance. `slot` is its index in `valid` and `offset` its position in `H`; metadata has neither."""
 
     name: str
     type: HeaderType
     metadata: bool
     slot: int
     offset: int
-    label: str  # for metadata, the member of their struct
+    label: str  # for metadata, the name of the struct's member
     union: str | None = None
 
 
@@ -157,7 +157,7 @@ class Column(_Placed):
 
 @dataclass(frozen=True)
 class Stack:
-    """Stack of headers, which is a single column without a name, or of unions, with a column for each member."""
+    """Stack. A stack of headers is a single column without a name; a stack of unions has a column per member."""
 
     size: int
     columns: dict[str, Column]
@@ -185,7 +185,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Register:
-    """Array of `size` cells of `width` bits. Its cells are members of the rows of its bank."""
+    """Register array of `size` cells of `width` bits. The cells are members of the rows of a bank."""
 
     number: int
     name: str
@@ -202,7 +202,7 @@ class Register:
 
 @dataclass
 class Program:
-    """The whole program."""
+    """Program with its layout in memory."""
 
     nodes: ir.Program
     path: PacketPath = field(init=False)
@@ -217,7 +217,7 @@ class Program:
     objects: list[Object] = field(default_factory=list)
     unread: set[ir.Operation] = field(default_factory=set)  # operations that can be omitted without visible effect
     _types: dict[types.Header, HeaderType] = field(default_factory=dict)
-    _calculations: dict[str, str] = field(default_factory=dict)  # functions of calculations in C
+    _calculations: dict[str, str] = field(default_factory=dict)  # name of each calculation's function in C
 
     def __post_init__(self) -> None:
         nodes = self.nodes
@@ -272,7 +272,7 @@ class Program:
             header_type = self._type(instance.type)
             if instance.metadata and not header_type.varbit:
                 place(instance.name, -1, -1)
-            elif instance.name not in self.headers:  # or a variable of type varbit: it has bytes, like a header
+            elif instance.name not in self.headers:  # a variable of type varbit has bytes, like a header
                 place(instance.name, *self.layout.place(header_type, 1))
 
     def _objects(self) -> list[Object]:
@@ -301,7 +301,7 @@ class Program:
 
     @property
     def banks(self) -> list[int]:
-        """Number of rows of each bank of registers."""
+        """Number of rows of each register bank."""
         return list(dict.fromkeys(array.size for array in self.nodes.registers))
 
     @property
@@ -335,7 +335,7 @@ class Program:
         return self.headers[name]
 
     def register(self, name: str) -> Register:
-        """Return the first array of that name."""
+        """Return the register array of that name."""
         if name not in self.registers:
             raise ProgramError(f"there is no register array {name}")
         return self.registers[name]
@@ -375,7 +375,7 @@ class Program:
         return self._calculations[name]
 
     def intrinsic(self, name: str) -> tuple[Header, Field] | None:
-        """Return the metadata field that simple_switch knows as `name` (`intrinsic_metadata.mcast_grp`), if any."""
+        """Return the metadata field that simple_switch calls `name` (`intrinsic_metadata.mcast_grp`), or None."""
         header_name, _, field_name = name.partition(".")
         if name in self.nodes.aliases:
             header_name, field_name = self.nodes.aliases[name]
@@ -407,7 +407,7 @@ def _columns(stack: ir.StackRef) -> dict[str, tuple[str, types.Header]]:
 
 
 def _calculations(calculations: Sequence[ir.Calculation]) -> dict[str, str]:
-    """Return C names of the functions of calculations; equal ones share a function."""
+    """Return the C name of each calculation's function. Equal calculations share a function."""
     name_of: dict[str, str] = {}
     written: dict[str, str] = {}
     names = labels([calculation.name for calculation in calculations])
@@ -439,7 +439,7 @@ def _header_type(t: types.Header, length: ir.Expr | None) -> HeaderType:
             bit += width
             fixed += width
     if fixed % 8 and not any(f.varbit for f in fields):
-        # Only metadata may have such a size; a packet header is refused where it is extracted or emitted.
+        # Only metadata may have such a size. For a packet header, an error is raised where it is extracted or emitted.
         fixed = -1
     fixed_bytes = -1 if fixed < 0 else fixed // 8
     return HeaderType(t.name, tuple(fields), (bit + 7) // 8, fixed_bytes, length)

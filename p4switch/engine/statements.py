@@ -55,7 +55,7 @@ class Statements(ir.OperationVisitor[None]):
         return statements(graph.nodes, "0", lambda name: f"{self.prefix}_{name.replace(' ', '_')}")
 
     def _edge(self, graph: _Body, block: ir.Block, target: ir.Block) -> str | None:
-        """Return the name of a block's successor node; backward edges go through a node that counts rounds."""
+        """Return the name of a block's successor node. A backward edge leads to a node that counts the rounds."""
         if target.is_end:
             return None
         to = str(graph.numbers[target])
@@ -69,14 +69,14 @@ class Statements(ir.OperationVisitor[None]):
         return name
 
     def count_step(self, *flags: str) -> None:
-        """Count a step of a loop; a packet that has taken too many gets these flags and leaves the function."""
+        """Count a step of a loop. A packet with too many steps gets these flags and leaves the function."""
         with self.em.when(cexpr.compared(">=", cexpr.unary("++", packet("steps")), "P4_MAX_STEPS")):
             for flag in flags:
                 self.em.set(packet(flag), 1)
             self.em.leave()
 
     def spelled_out(self, ops: Sequence[ir.Operation]) -> Iterator[ir.Operation]:
-        """Yield the operations except invisible ones; the copy of a union becomes copies of its headers."""
+        """Yield the operations except those without visible effect. A copy of a union becomes copies of its headers."""
         for op in ops:
             if op in self.program.unread:
                 continue
@@ -97,7 +97,10 @@ class Statements(ir.OperationVisitor[None]):
                 self.changes()
 
     def point(self, kind: Literal["statement", "extract"], name: str, span: int | None) -> int:
-        """Generate a pass of the point of the current operation; `span` is its position in the source."""
+        """Generate the count of a new point for the current operation, and return the point's number.
+
+        `span` is the position in the source.
+        """
         self._span = span
         place = self.program.place(span)
         self._point = self.program.points.add(kind, name, place, name)
@@ -106,7 +109,7 @@ class Statements(ir.OperationVisitor[None]):
         return self._point
 
     def changes(self) -> None:
-        """Report the changes made by the current operation."""
+        """Generate the report of the changes that the current operation made."""
         self.em.note("CHANGES", "P4_TRACE_STATEMENT", self._point)
 
     def test(self, condition: ir.Expr, span: int | None, otherwise: str) -> C:
@@ -138,17 +141,17 @@ class Statements(ir.OperationVisitor[None]):
         return self.em.temp(c_type, cexpr.cast("uint32_t", self.x.low(expr, 32)), "index")
 
     def within(self, at: C, size: int) -> AbstractContextManager[None]:
-        """Open a block that runs only inside of an array."""
+        """Open a block that is executed only if the index is within the array."""
         return self.em.block() if at.value is not None and at.value < size else self.em.when(at < size)
 
     def touch(self, kind: Literal["register", "counter", "meter"], name: str, index: Code, extra: Code = 0,
               memory: tuple[Code, Code] = ("NULL", 0)) -> None:
-        """Report an access to a cell of an array; `memory` is the address and the size of its data."""
+        """Generate the report of an access to a cell of an array. `memory` is the address and size of its data."""
         point = self.program.points.add(kind, name, self.program.place(self._span), counted=False)
         self.em.trace(kind.upper(), point, index, extra, *memory)
 
     def tell(self, operation: ir.ExternOperation, name: str, index: Code, cell: C) -> None:
-        """Report an access to a cell of an extern object."""
+        """Generate the report of an access to a cell of an extern object."""
         place = self.program.place(self._span)
         point = self.program.points.add("extern", name, place, operation.primitive, counted=False)
         self.em.trace("EXTERN", point, index, 0, cell.address, cexpr.size_of(cell))
@@ -179,7 +182,7 @@ class Statements(ir.OperationVisitor[None]):
         self.em.set(to.varbytes, cexpr.cast("uint16_t", length))
 
     def _copy(self, to: HeaderRef, of: HeaderRef) -> None:
-        """Copy a header as BMv2's assign_header: values move only from a valid header."""
+        """Generate the copy of a header. As in BMv2's assign_header, only a valid header's fields are copied."""
         if to.metadata or of.metadata:
             for a, b in zip(to.type.fields, of.type.fields, strict=True):
                 to.place(a).store(self.em, of.place(b).low(self.em, a.width))
@@ -247,7 +250,7 @@ class Statements(ir.OperationVisitor[None]):
         """Move `count` elements within a stack."""
         nbytes = stack.type.nbytes
         valid, varbytes = (packet(array) + stack.is_valid for array in ("valid", "varbytes"))
-        # An array, and how many of its units and bytes an element has.
+        # An array, and the number of its units and bytes per element.
         arrays = [(stack.memory(), nbytes, nbytes), (valid, 1, 1), *([(varbytes, 1, 2)] if stack.type.varbit else [])]
         for first, units, size in arrays:
             self.em.call("memmove", first + target * units, first + source * units, count * size)

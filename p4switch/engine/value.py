@@ -1,8 +1,8 @@
 """Exact integers in C, and the places where they are stored.
 
-A value has a range, known when C is generated, and gets the narrowest representation that holds it: 64 or 128 bits,
-signed or not, or an array of limbs (`wide.h`). Code is generated on demand, either for the exact value or only for its
-low bits, where it is stored, masked or cast.
+The range of a value is known when C is generated. The value gets the narrowest representation that can hold this
+range: 64 or 128 bits, signed or not, or an array of limbs (`wide.h`). Code is generated on demand, either for the exact
+value, or only for its low bits if it is stored, masked or cast.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BIG = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor", "
 
 @dataclass(frozen=True)
 class Rep:
-    """A C representation; `limbs` is 0 for native types."""
+    """Representation of integers in C. `limbs` is 0 for native types."""
 
     c_type: str
     signed: bool
@@ -183,7 +183,7 @@ class ShiftedLeft(Value):
 
 @dataclass(frozen=True)
 class Masked(Value):
-    """Bits of another value that are set in the mask `high`."""
+    """Another value with a mask, which is `high`."""
 
     value: Value
 
@@ -244,7 +244,7 @@ def flag(code: Code) -> Condition:
 
 
 def wrapped(value: Value, t: Bits) -> Value:
-    """Return `value` modulo 2**width as a value of `t`: the value itself if it is in the range of the type."""
+    """Return `value` modulo 2**width as a value of `t`. A value in the range of the type is returned unchanged."""
     low, high = limits(t)
     if low <= value.low and value.high <= high:
         return value
@@ -252,9 +252,9 @@ def wrapped(value: Value, t: Bits) -> Value:
 
 
 def of_bits(code: C, width: int, *, signed: bool, alone: bool = True) -> Value:
-    """Return the value that has the low bits of `code`, which is in `low_rep(width)`.
+    """Return the value of the low `width` bits of `code`, which is in `low_rep(width)`.
 
-    If they are `alone`, the higher bits of `code` are 0.
+    With `alone`, the higher bits of `code` are 0.
     """
     low, high = low_rep(width).limits
     if alone and high >> width - 1:
@@ -263,7 +263,7 @@ def of_bits(code: C, width: int, *, signed: bool, alone: bool = True) -> Value:
 
 
 def named(em: Emitter, value: Value) -> Value:
-    """Return an equal value that can be used several times without being computed again."""
+    """Return an equal value that can be used several times at the cost of one computation."""
     if value.constant is not None:
         return value
     code, rep = value.exact(em), value.rep
@@ -275,14 +275,14 @@ def named(em: Emitter, value: Value) -> Value:
 
 
 def convert(em: Emitter, value: Value, rep: Rep) -> C:
-    """Return the value in another representation; if that is narrower, the low bits."""
+    """Return the value in another representation, or its low bits if that representation is narrower."""
     if value.constant is not None:
         return em.limbs(rep.limbs, value.constant) if rep.limbs else cexpr.literal(value.constant, rep.c_type)
     return represented(em, value.exact(em), value.rep, rep)
 
 
 def represented(em: Emitter, code: C, rep: Rep, wanted: Rep) -> C:
-    """Return code of one representation in another; if that is narrower, the low bits."""
+    """Return code of one representation in another one, or its low bits if that one is narrower."""
     if rep == wanted:
         return code
     if wanted.limbs and rep.limbs:
@@ -306,7 +306,7 @@ def _operate(em: Emitter, op: str, rep: Rep, *operands: C) -> C:
 
 @dataclass(frozen=True)
 class Place:
-    """Storage of a fixed width: a header field, metadata, action data or a register."""
+    """Storage of a fixed width: a header field, a metadata field, action data or a register cell."""
 
     width: int
     signed: bool
@@ -326,13 +326,13 @@ class Place:
         return wrapped(self.load(em), Bits(self.width))
 
     def store(self, em: Emitter, code: Code) -> None:
-        """Store the low bits that `code` has in `low_rep(self.width)`."""
+        """Store the low bits of `code`, which is in `low_rep(self.width)`."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Native(Place):
-    """Metadata, action data, registers: a native integer, or limbs beyond 64 bits."""
+    """Metadata field, action data or register cell: a native integer, or limbs if it has more than 64 bits."""
 
     code: C
 
@@ -384,14 +384,14 @@ def struct_bytes(widths: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class InHeader(Place):
-    """A field of a packet header, in network order at `base` + its bit offset."""
+    """Field of a packet header, which is in network order at `base` plus the field's bit offset."""
 
     base: C
     field: Field
 
     @property
     def _bytes(self) -> tuple[int, int, int]:
-        """First byte, number of bytes, and number of bits below the field in the last byte."""
+        """The field's first byte, its number of bytes, and the number of bits after the field in the last byte."""
         first, last = self.field.bit // 8, (self.field.bit + self.width - 1) // 8
         return first, last - first + 1, (last + 1) * 8 - self.field.bit - self.width
 

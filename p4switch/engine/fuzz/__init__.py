@@ -1,6 +1,6 @@
-"""Fuzzer for generated pipelines, which runs as a separate program.
+"""Fuzzer for generated pipelines, which is a separate program.
 
-It generates random packets and control-plane calls under AddressSanitizer and UndefinedBehaviorSanitizer.
+It sends random packets and control-plane calls, under AddressSanitizer and UndefinedBehaviorSanitizer.
 """
 
 import re
@@ -18,7 +18,7 @@ _FUZZ_C = Path(__file__).parent / "fuzz.c"
 
 
 class FuzzError(UserError):
-    """Finding of the fuzzer: the report of a sanitizer, or packets that are not conserved."""
+    """Error that the fuzzer found: the report of a sanitizer, or packets that are not accounted for."""
 
 
 def build(document: Mapping[str, Any]) -> Path:
@@ -35,7 +35,7 @@ def build(document: Mapping[str, Any]) -> Path:
 
 
 def constants(document: Any) -> set[bytes]:
-    """Return the numbers in the JSON, because parsers and tables match on them."""
+    """Return the numbers in the JSON, which are useful inputs because parsers and tables match on them."""
     numbers: set[bytes] = set()
     if isinstance(document, Mapping):
         for item in document.values():
@@ -51,9 +51,10 @@ def constants(document: Any) -> set[bytes]:
 
 def run(document: Mapping[str, Any], *, seed: int, packets: int, frames: Iterable[bytes] = (),
         timeout_s: float = 300) -> str:
-    """Send this many random packets through the pipeline; some of them contain `frames`.
+    """Send random packets, some of which contain `frames`, through the pipeline.
 
-    Returns a line about the fate of the packets. Raises FuzzError with the report of a failure.
+    Returns a line with the numbers of forwarded, dropped and other packets. Raises FuzzError with the
+    report of a failure.
     """
     whole = list(frames)
     words = [*sorted(constants(document)), *whole]

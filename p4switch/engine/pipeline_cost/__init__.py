@@ -1,12 +1,12 @@
-"""Benchmark of generated pipelines: CPU time a packet of ecn.p4 and int.p4, against hand-written C.
+"""Benchmark of generated pipelines: CPU time per packet of ecn.p4 and int.p4, compared with hand-written C.
 
-All run behind the seam of switch.h with nothing around them: a frame enters, the packet goes directly from ingress to
-egress, and a frame leaves. There are 64 flows, 33 routes of three prefix lengths, and ECMP over four ports. Further
-loads are a contribution to a sum (collective.p4), a control packet (sperc.p4), and data packets without tokens, and
-with tokens while the table of deflected flows is full (dart.p4).
+All pipelines run behind the interface of switch.h, without traffic manager: a frame enters, the packet goes directly
+from ingress to egress, and a frame leaves. There are 64 flows, 33 routes of three prefix lengths, and ECMP over four
+ports. Further loads are contributions to a sum (collective.p4), control packets (sperc.p4), and data packets without
+tokens and with tokens while the table of deflected flows is full (dart.p4).
 
-A processor can be slow for the duration of a whole measurement. So loads that are to be compared are measured in
-alternating turns of about a millisecond, and the fastest turn of each counts. Ratios of these are reproducible to a few
+A processor can be slow during a whole measurement. Loads to be compared are therefore measured in alternating turns of
+about a millisecond, and the fastest turn of each load counts. Ratios of these times are reproducible to a few
 hundredths.
 """
 
@@ -26,18 +26,19 @@ _BASELINE_C = Path(__file__).parent / "baseline.c"
 _FLOWS = 64
 _ROUNDS = 100  # packets in a turn
 _TURNS = 300
-_INT_RECORDS = 2  # records of earlier hops in the frames for int.p4
+_INT_RECORDS = 2  # number of records of earlier hops in the frames for int.p4
 _CHILDREN = 8
-_OPERATIONS = 512  # operations in the slots at a time
-_INTERLEAVED = 64  # operations that are in progress at the same time
+_OPERATIONS = 512  # number of sums in the slots at a time
+_INTERLEAVED = 64  # number of sums in progress at the same time
 
 
 @dataclass(frozen=True)
 class Load:
     """Pipeline to measure.
 
-    `packets` returns the packets of a turn by the turn's number. A turn sends them `rounds` times, and `forwarded` of
-    them leave each time. `check` raises RuntimeError if they did not take the path that is to be measured.
+    `packets` returns the packets of a turn, given the number of the turn. A turn sends them
+    `rounds` times, and `forwarded` packets leave each time. `check` raises RuntimeError if the
+    packets did not take the path to be measured.
     """
 
     switch: "Switch"
@@ -48,9 +49,9 @@ class Load:
 
 
 def measure(loads: Mapping[str, Load], turns: int = _TURNS) -> dict[str, float]:
-    """Return the CPU time of each load in nanoseconds per packet, ingress and egress: that of its fastest turn.
+    """Return the CPU time of each load for ingress and egress, in nanoseconds per packet, of its fastest turn.
 
-    Raises RuntimeError if a pipeline forwards more packets or fewer than it should.
+    Raises RuntimeError if a pipeline does not forward the expected number of packets.
     """
     best = dict.fromkeys(loads, float("inf"))
     for turn in range(turns):
@@ -66,10 +67,10 @@ def measure(loads: Mapping[str, Load], turns: int = _TURNS) -> dict[str, float]:
 
 
 def forwarding(name: str, program: ir.Program) -> dict[str, Load]:
-    """Return the loads of a program; for int.p4 their frames have telemetry, for other programs not.
+    """Return the loads of a program. Their frames have telemetry if the program is int.p4.
 
-    They are the pipeline itself, its equivalent "by hand" in C, and "silent": the pipeline built for tracing while
-    tracing is off.
+    The loads are the pipeline itself, an equivalent program "by hand" in C, and "silent": the pipeline
+    built for tracing, with tracing off.
     """
     generated, baseline, packets = _set_up(name, program)
     tracing = engine.load().Switch(str(engine.build_traced(program).library))
@@ -85,7 +86,7 @@ def on_chip(name: str, program: ir.Program) -> Load:
 
 
 def contributing(program: ir.Program) -> Load:
-    """Return the load of collective.p4: contributions to sums of 8, where the last contribution leaves with the sum.
+    """Return the load of collective.p4: sums of 8 contributions, the last of which leaves with the sum.
 
     Each turn has new sequence numbers in the same slots.
     """
@@ -106,7 +107,7 @@ def controlling(program: ir.Program) -> Load:
 def deflecting(program: ir.Program, tokens: int) -> Load:
     """Return the load of dart.p4: data packets with this many tokens.
 
-    Each is the first one of a message that finds 15,000 bytes waiting (threshold 0) and no entry free.
+    Each packet is the first of its message, and finds 15,000 bytes in the queue (threshold 0) and no free entry.
     """
     switch = engine.load().Switch(str(engine.build(program)))
     _program(switch, program)
@@ -128,7 +129,7 @@ def _forwards(switch: "Switch", packets: list[bytes]) -> Load:
 
 
 def control_packets() -> list[bytes]:
-    """Return control packets of many flows: half counted at this link (state B), half three switches ahead (E)."""
+    """Return control packets of many flows: half are counted at this link (state B), half three switches later (E)."""
     out = []
     for flow in range(_FLOWS):
         own = struct.pack(">IIBB", 10**6, 10**6, (1 + flow % 2) << 6, 0)
@@ -141,7 +142,7 @@ def control_packets() -> list[bytes]:
 
 
 def _fill(switch: "Switch", program: ir.Program) -> None:
-    """Make every class a lane and ports 1 to 4 candidates, and fill all 16 entries with other flows, without expiry."""
+    """Make every class a lane and ports 1 to 4 candidates, and fill all 16 entries with flows that never expire."""
     tables = _tables(program)
     actions, registers = _named(program.actions), _named(program.registers)
     for priority in range(8):
@@ -161,12 +162,12 @@ def _fill(switch: "Switch", program: ir.Program) -> None:
 
 
 def _tables(program: ir.Program) -> dict[str, str]:
-    """Return complete names by the last part, for both pipelines."""
+    """Return the complete name of each object by the last part of the name, for both pipelines."""
     return _named(table for pipeline in program.pipelines for table in pipeline.tables)
 
 
 def _named(items: Iterable[ir.Action | ir.Counter | ir.Register | ir.Table]) -> dict[str, str]:
-    """Return complete names by the last part."""
+    """Return the complete name of each object by the last part of the name."""
     return {one.name.rsplit(".", 1)[-1]: one.name for one in items}
 
 
@@ -186,7 +187,7 @@ def _share(switch: "Switch", program: ir.Program) -> None:
 
 
 def contributions(first_sequence: int) -> list[bytes]:
-    """Return contributions of 8 children, which differ in their groups, since all arrive on the same port."""
+    """Return contributions of 8 children. They have different groups, because all arrive on the same port."""
     lanes = struct.pack(">32I", *range(32))
     out = []
     for start in range(0, _OPERATIONS, _INTERLEAVED):
@@ -199,7 +200,7 @@ def contributions(first_sequence: int) -> list[bytes]:
 
 
 def _join(switch: "Switch", program: ir.Program) -> None:
-    """Make port 5 the port of all children, by their groups, which share the slots."""
+    """Make port 5 the port of all children. Each child has its own group, and the groups share the slots."""
     tables = _tables(program)
     child = next(a.name for a in program.actions if a.name.endswith(".child"))
     everyone, window_bits = (1 << _CHILDREN) - 1, _OPERATIONS.bit_length() - 1
@@ -211,7 +212,7 @@ def _join(switch: "Switch", program: ir.Program) -> None:
 
 
 def outputs(name: str, program: ir.Program) -> tuple[list[Any], list[Any]]:
-    """Return the outputs of both pipelines for each frame; they are equal if the comparison is fair."""
+    """Return the outputs of both pipelines for each frame. In a fair comparison they are equal."""
     generated, baseline, packets = _set_up(name, program)
     return [generated.process(5, f) for f in packets], [baseline.process(5, f) for f in packets]
 
@@ -229,7 +230,7 @@ def _set_up(name: str, program: ir.Program) -> "tuple[Switch, Switch, list[bytes
 def frames(opcode: int, records: int | None, flags: int = 0) -> list[bytes]:
     """Return RoCEv2 frames of many flows, with an INT shim of `records` records unless that is None.
 
-    `flags` are the byte of the BTH with FECN and BECN.
+    `flags` is the byte of the BTH with FECN and BECN.
     """
     out = []
     shim = b"" if records is None else struct.pack(">H", records << 12) + bytes(8 * records)
@@ -250,7 +251,7 @@ def _frame(opcode: int, source: bytes, destination: bytes, flow: int, after_bth:
 
 
 def _program(switch: "Switch", program: ir.Program) -> None:
-    """Write the routes that are built into baseline.c."""
+    """Write the same routes that baseline.c contains."""
     tables = _tables(program)
     actions = _named(program.actions)
     profile = program.profiles[0].name
