@@ -1,7 +1,7 @@
-"""Sum of several workers' counts of a network that they simulated together, as if from one fabric.
+"""Sums of the counts of several workers that simulated a network together, in the form of a single fabric's counts.
 
-Every worker counts the events at its own nodes and the losses on the way to them; its other counts
-are 0. So the rows of a port, a queue or a flow are added up.
+Each worker counts the events at its own nodes and the losses on the way to them; its other counts
+are 0. The rows of the same port, queue or flow are therefore added.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-_SAME = ("link", "direction", "rate_bps", "src_ip", "dst_ip", "qp")  # maximum of all that have the row
+_SAME = ("link", "direction", "rate_bps", "src_ip", "dst_ip", "qp")  # columns of which the maximum is taken
 _LATEST = ("last_sent_ns", "last_delivered_ns", "host")
-_EARLIEST = ("first_sent_ns", "first_delivered_ns")  # -1: never
+_EARLIEST = ("first_sent_ns", "first_delivered_ns")  # columns of which the minimum is taken, except -1 (never)
 _KEYS = ("node", "port", "priority", "tag")
 
 Columns = Mapping[str, bytes]
@@ -28,7 +28,7 @@ def columns(parts: Sequence[Columns]) -> dict[str, bytes]:
     if len(parts) == 1:
         return dict(parts[0])
     whole = {name: np.concatenate([np.frombuffer(part[name], np.int64) for part in parts]) for name in parts[0]}
-    keys = [whole[name].view(np.uint64) for name in _KEYS if name in whole]  # -1, which stands for no port, comes last
+    keys = [whole[name].view(np.uint64) for name in _KEYS if name in whole]  # so that -1 (no port) is last
     order = np.lexsort(keys[::-1])
     ordered = [key[order] for key in keys]
     if not len(order):
@@ -59,8 +59,8 @@ def ledger(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
 def samples(parts: Sequence[tuple[bytes, bytes]], owners: NDArray[np.int64]) -> tuple[bytes, NDArray[np.int64]]:
     """Return the total of `Fabric.samples`: times, and values by time and probe.
 
-    All workers sample at the same times, each the probes of its own nodes. `owners` gives the rank of each probe's
-    worker, in the order of the probes.
+    All workers sample at the same times. Each of them samples the probes of its own nodes. `owners` is
+    the rank of each probe's worker, in the order of the probes.
     """
     times = parts[0][0]
     count = len(times) // np.dtype(np.int64).itemsize

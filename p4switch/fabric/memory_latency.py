@@ -2,7 +2,7 @@
 
     python -m p4switch.fabric.memory_latency [K ...]
 
-K are the arities of the trees.
+K is the arity of a tree.
 """
 
 import json
@@ -23,7 +23,7 @@ _TIMEOUT_S = 300
 class Cost:
     """Cost of one run.
 
-    A hop is one packet passing one switch; hosts and the trivial pipelines are included.
+    A hop is one packet that passes one switch. The cost includes hosts and the trivial pipelines.
     """
 
     k: int
@@ -62,7 +62,7 @@ def build(*flags: str) -> Path:
 
 
 def measure(k: int, independent_hosts: bool = True, model_us: int = MODEL_US) -> Cost:
-    """Measure a run in a process of its own.
+    """Measure a run in a separate process.
 
     Raises native.BuildError, CalledProcessError, TimeoutExpired.
     """
@@ -74,7 +74,7 @@ def measure(k: int, independent_hosts: bool = True, model_us: int = MODEL_US) ->
 
 
 def memory_latency_ns(mebibytes: int) -> float:
-    """Return the time of a load that depends on the previous one, in a block of memory: the minimum of three runs.
+    """Return the time of a load from a block of memory that depends on the previous load, as the minimum of three runs.
 
     Raises native.BuildError, CalledProcessError, TimeoutExpired.
     """
