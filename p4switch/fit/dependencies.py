@@ -25,9 +25,9 @@ LATER: frozenset[Kind] = frozenset({"match", "action"})
 
 
 def dependency_graph(pipeline: Pipeline) -> nx.DiGraph[Vertex]:
-    """Return the graph of vertices with an effect; each edge has a `kind`, the strictest if several apply.
+    """Return the graph of vertices with an effect. Each edge has a `kind`, the strictest of those that apply.
 
-    Edges implied by others are omitted; the earliest stages of all vertices do not change.
+    Edges that others imply are omitted, which does not change the earliest stage of any vertex.
     """
     flow = pipeline.graph
     order = pipeline.vertices()
@@ -68,10 +68,11 @@ def dependency_graph(pipeline: Pipeline) -> nx.DiGraph[Vertex]:
 def _reduced(before: list[dict[int, Kind]]) -> Iterator[tuple[int, int, Kind]]:
     """Yield the edges that others do not imply, as (first, second, kind); numbers are in topological order.
 
-    A chain implies an edge if it is as strict and, unless the edge is a reverse dependency, contains no reverse one.
+    A chain of edges implies an edge if it is as strict as that edge. A chain with a reverse dependency
+    implies only reverse dependencies.
     """
-    depends: list[int] = []  # a bit for each vertex that it depends on, without reverse dependencies
-    later: list[int] = []  # the same without vertices that may be in the same stage
+    depends: list[int] = []  # for each vertex, a bit mask of those it depends on, without reverse dependencies
+    later: list[int] = []  # the same, without vertices that may be in the same stage
     for b, edges in enumerate(before):
         any_, strict = 0, 0
         for a in sorted(edges, reverse=True):

@@ -1,4 +1,4 @@
-"""Findings about a program on a target: its needs, the target's missing features, and alternatives."""
+"""Findings about a program on a target: the program's needs, features that the target lacks, and alternatives."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _WORD_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`lacks` names the missing feature, `instead` an alternative for the program.
+    """Feature that the target lacks (`lacks`), and an alternative for the program (`instead`).
 
-    `location` is None for the whole program.
+    `location` is None for a finding about the whole program.
     """
 
     rule: str
@@ -48,8 +48,9 @@ class Finding:
 class Access:
     """Accesses of packets to a register.
 
-    `accesses` is the maximum on one packet's path, where a read and the following write count as one; `operations` and
-    `conditions` are the maxima between them. `coupled` are registers that need each other's values.
+    `accesses` is the maximum number on one packet's path; a read and the following write count as one access.
+    `operations` and `conditions` are the maximum numbers between read and write. `coupled` are the registers whose
+    values this register needs and which need its values.
     """
 
     name: str
@@ -60,13 +61,13 @@ class Access:
     operations: int
     conditions: int
     coupled: tuple[str, ...]
-    through: str  # a table or a hash between read and write
+    through: str  # name of a table or hash between read and write
     location: Location | None
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Result for one target. `placement` is None if something is larger than a whole stage."""
+    """Result for one target. `placement` is None if a node needs more than a whole stage."""
 
     program: str
     target: Target
@@ -109,7 +110,7 @@ class Program:
         flow.add_edges_from((a, b) for a, b, data in self.graph.edges(data=True) if data["kind"] != "reverse")
         order = list(nx.topological_sort(flow))
         self._number = {v: i for i, v in enumerate(order)}
-        self._dependent = reachable(flow, order)  # a bit for each vertex that depends on it
+        self._dependent = reachable(flow, order)  # for each vertex, a bit mask of those that depend on it
         used = [r for r in self.ir.registers if self._touching(r.name)]
         for register in used:
             self._slices[register.name] = self._between(self._touching(register.name))
@@ -127,11 +128,11 @@ class Program:
         vertices = self._touching(register.name)
         spans = [v.span for v in vertices if v.span is not None]
         users = [p for p in self.pipelines if any(v in p.graph for v in vertices)]
-        aside = {site.name for site in self._package.sites if site.aside}  # these share the stages of the others
+        aside = {site.name for site in self._package.sites if site.aside}  # blocks that share the stages of the others
         used = [p for p in users if p.name not in aside] or users
         between = self._slices[register.name]
         lookups = sorted((self._number[v], v.name) for v in between if v.kind in ("table", "hash"))
-        through = lookups[0][1] if lookups else ""  # the first one
+        through = lookups[0][1] if lookups else ""  # the first lookup
 
         def most(test: dict[Vertex, int]) -> int:
             return sum(p.most(lambda v: test.get(v, 0)) for p in used)
@@ -175,7 +176,7 @@ class Program:
         return {name: [*self._touching(name), *self._slices[name]] for name in names}
 
     def _couplings(self) -> dict[str, set[str]]:
-        """Return for each register those that have to be in the same stage because both need each other's values."""
+        """Return for each register the registers with which it must share a stage, as each needs the other's value."""
         groups = self._groups(self._slices)
         sets, graph = self._joined(groups)
         result: dict[str, set[str]] = {}
@@ -185,7 +186,7 @@ class Program:
         return result
 
     def _joined(self, groups: Mapping[str, Sequence[Vertex]]) -> tuple[Any, nx.DiGraph[Vertex]]:
-        """Return the vertices as disjoint sets, with each group in one set, and the dependency graph of the sets."""
+        """Return disjoint sets of vertices, in which a group is in one set, and the dependency graph of the sets."""
         sets = nx.utils.UnionFind(self.graph)
         for group in groups.values():
             sets.union(*group)
@@ -207,7 +208,7 @@ class Program:
     # Against a target
 
     def _ranges_in(self, target: Target) -> dict[Vertex, Vertex]:
-        """Return the comparisons that conditions of `target` perform by themselves."""
+        """Return the comparisons that the conditions of `target` can perform, with their conditions."""
         return {v: c for v, c in self._ranges.items() if _range_bits(v) <= target.arithmetic.range_bits}
 
     def fit(self, target: Target) -> Fit:
@@ -278,7 +279,7 @@ class Program:
 
     def _vertex_findings(self, pipeline: Pipeline, target: Target) -> Iterator[Finding]:
         arithmetic, functions, ranges = target.arithmetic, target.functions, self._ranges_in(target)
-        bits: Counter[Vertex] = Counter()  # bits of comparisons, besides the one of their result
+        bits: Counter[Vertex] = Counter()  # bits that comparisons add to each condition, without their result
         for v, condition in ranges.items():
             bits[condition] += _range_bits(v) - 1
         if not functions.loops:
@@ -408,8 +409,9 @@ class Program:
     ) -> tuple[nx.DiGraph[Vertex], dict[Vertex, Demand]]:
         """Return the graph with each register access merged to one node, if the target's registers support it.
 
-        Each comparison that a condition performs itself is merged with the condition. Accesses that are not supported
-        stay separate, as if the chip could return to a register; this gives a lower bound of the stages.
+        A comparison that a condition can perform is merged with the condition. Unsupported accesses
+        remain separate, as if the chip could return to a register; this gives a lower bound of the
+        number of stages.
         """
         refused = {f.location for f in findings if f.rule.startswith("register-")}
         fine = [a.name for a in self.registers if a.location not in refused and len(a.pipelines) == 1]
@@ -436,7 +438,7 @@ class Program:
         return graph, {v: Demand(fixed(v), dict(joined[v])) for v in graph}
 
     def _wanted_in(self, graph: nx.DiGraph[Vertex]) -> dict[Vertex, int]:
-        """Return the stages that the program asks for by `@stage`, by vertices of the graph."""
+        """Return the stage that the program requests by `@stage`, by vertex of the graph."""
         return {v: self._wanted[v.table] for v in graph if v.table is not None and v.table in self._wanted}
 
     def _too_early(self, v: Vertex, wanted: int, possible: int) -> Finding:
@@ -488,7 +490,7 @@ class Program:
 
 
 def _wanted_stages(lowered: Lowered) -> dict[ir.Table, int]:
-    """Return the stages that tables ask for by `@stage(stage)` or `@stage(stage, entries)`, the first one of each.
+    """Return the first stage that each table requests by `@stage(stage)` or `@stage(stage, entries)`.
 
     Raises CompileError for an annotation without a stage.
     """
@@ -505,7 +507,7 @@ def _wanted_stages(lowered: Lowered) -> dict[ir.Table, int]:
 
 
 def _range_bits(v: Vertex) -> int:
-    """Return how many bits a comparison with a constant needs, without low bits: x < 24 is (x >> 3) < 3."""
+    """Return the number of bits that a comparison with a constant needs. x < 24 is (x >> 3) < 3, without low bits."""
     assert v.constant is not None
     bound = v.constant + (v.op in ("<=", ">"))
     return v.width - ((bound & -bound).bit_length() - 1) if bound else 0

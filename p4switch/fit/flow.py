@@ -1,8 +1,8 @@
-"""The operations of a pipeline as a chip sees them: a vertex for each lookup, condition, sum, move, register access.
+"""The operations of a pipeline on a chip: a vertex for each lookup, condition, sum, move and register access.
 
-The vertices form a control-flow graph without cycles. Operations that cost a chip nothing are removed: casts, slices
-and concatenations (wiring), copies of values that no longer change, zeros that the parser writes, and results that are
-never read.
+The vertices form a control-flow graph without cycles. Operations that need no resources of a chip are removed: casts,
+slices and concatenations (wiring), copies of values that no longer change, zeros that the parser writes, and results
+that are never read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from p4switch.ir.graph import reverse_postorder
 
 _EXTREMES = {">": "max", ">=": "max", "<": "min", "<=": "min"}
 FREE = frozenset({"cast", "slice", "++"})
-"""Operations that are wiring, or part of another one (deposit-field in the RMT paper, section 3.1)."""
+"""Operations that are only wiring, or part of another operation (deposit-field in the RMT paper, section 3.1)."""
 
 REFERENCES = (ir.HeaderRef, ir.UnionRef, ir.StackRef)
 MADE_VALID = ir.SetValid.primitive
@@ -34,10 +34,11 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 class Vertex:
     """Step of a pipeline.
 
-    `looks_up` is read before the stage begins (keys, conditions, addresses), `reads` by its action.
+    The fields in `looks_up` are read before the stage begins (keys, conditions, addresses), those
+    in `reads` by its action.
     """
 
-    kind: str  # "table", "condition", "operation", "register", "hash", "random", "point" (nothing: where paths meet)
+    kind: str  # "table", "condition", "operation", "register", "hash", "random", or "point" where paths meet
     name: str
     span: int | None = None
     looks_up: set[str] = field(default_factory=set)
@@ -45,12 +46,12 @@ class Vertex:
     writes: set[str] = field(default_factory=set)
     op: str = ""  # as in `ir.Op`, or the name of the primitive
     width: int = 0  # bits of the widest operand
-    constant: int | None = None  # the right operand, where it is one
+    constant: int | None = None  # the right operand if it is constant
     table: ir.Table | None = None
     register: str = ""
     access: str = ""  # "read" or "write"
     index: tuple[str, ...] = ()  # fields that address a register
-    in_action: bool = False  # a table's
+    in_action: bool = False  # True in an action of a table
     effects: frozenset[ir.Effect] = ir.NOTHING
 
     def __repr__(self) -> str:
@@ -58,7 +59,7 @@ class Vertex:
 
 
 def _extreme(expr: ir.Op) -> str:
-    """Return "max" or "min" if an ALU computes the conditional expression `expr` as that operation; "" otherwise."""
+    """Return "max" or "min" if an ALU can compute the conditional expression `expr` as that operation, else ""."""
     condition, *values = expr.args
     if expr.op != "?:" or not isinstance(condition, ir.Op) or condition.op not in _EXTREMES:
         return ""
@@ -99,7 +100,7 @@ class Pipeline:
         return vertex
 
     def _blocks(self, start: ir.Block, end: Vertex) -> Vertex:
-        """Return the first vertex of the code from `start`, which continues at `end`."""
+        """Return the first vertex of the code from `start` on. After the code follows `end`."""
         order = reverse_postorder(start)
         entries = {block: Vertex("point", block.name or "block") for block in order}
         for block in order:
@@ -162,7 +163,10 @@ class Pipeline:
         )
 
     def _compute(self, expr: ir.Op, span: int | None) -> Vertex:
-        """Return a vertex for `expr`, after those for its operands; the caller sets the fields that it writes."""
+        """Append vertices for the operands of `expr`, then one for `expr`, and return it.
+
+        The caller sets the fields that it writes.
+        """
         reads: set[str] = set()
         extreme = _extreme(expr)
         for arg in expr.args[1:] if extreme else expr.args:
@@ -175,7 +179,7 @@ class Pipeline:
         return self._append(Vertex("operation", op, span, reads=reads, op=op, width=width, constant=constant))
 
     def _value(self, expr: ir.Read, span: int | None) -> set[str]:
-        """Return the reads of `expr`; its operations become vertices of their own."""
+        """Append vertices for the operations in `expr`, and return the fields with its value."""
         if not isinstance(expr, ir.Op):
             return self._reads(expr)
         if expr.op in FREE:
@@ -186,7 +190,10 @@ class Pipeline:
         return set(vertex.writes)
 
     def _condition(self, branch: ir.Branch) -> Vertex:
-        """Return a condition: equality, `!`, `&&` and `||` of fields are looked up; the rest is computed before."""
+        """Return the vertex of a condition.
+
+        A condition looks up equality of fields, `!`, `&&` and `||`. Other operations are computed before it.
+        """
         reads, width = self._lookup(branch.condition, branch.span)
         return self._append(
             Vertex("condition", "if", branch.span, reads, op="if", width=width, in_action=self._in_action)
@@ -195,7 +202,7 @@ class Pipeline:
     def _lookup(self, expr: ir.Expr, span: int | None) -> tuple[set[str], int]:
         if isinstance(expr, ir.Op) and expr.op in ("&&", "||", "!", "==", "!="):
             inner = [self._lookup(arg, span) for arg in expr.args]
-            together = max if expr.op in ("==", "!=") else sum  # two fields are compared bit by bit
+            together = max if expr.op in ("==", "!=") else sum  # == and != compare two fields bit by bit
             return set().union(*(reads for reads, _ in inner)), together(bits for _, bits in inner)
         if isinstance(expr, ir.Const):
             return set(), 0
@@ -213,9 +220,9 @@ class Pipeline:
         access: str = "",
         ahead: bool = False,
     ) -> None:
-        """Append a vertex for `op`, by what it reads and writes.
+        """Append a vertex for `op`, with the fields that it reads and writes.
 
-        With `ahead`, it reads before the stage begins.
+        With `ahead`, it reads them before the stage begins.
         """
         reads: set[str] = set()
         for read in op.reads:
@@ -337,7 +344,7 @@ class Pipeline:
 
 
 class _Operations(ir.OperationVisitor[None]):
-    """The vertices of operations."""
+    """Visitor that appends the vertices of operations."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
@@ -401,7 +408,7 @@ class _Simplifier:
         return bool(self._after[self._number[vertex]] >> self._number[later] & 1)
 
     def _removable(self, vertex: Vertex) -> bool:
-        """Return whether a vertex can be removed; the readers of a copy then read its source."""
+        """Return whether a vertex can be removed. The readers of a copy then read its source."""
         if vertex.kind not in ("operation", "hash", "random") or len(vertex.writes) != 1 or vertex.effects:
             return False
         (place,) = vertex.writes
@@ -412,7 +419,7 @@ class _Simplifier:
             return True
         if vertex.op not in ("=", "convert"):
             return False
-        if vertex.constant == 0 and not vertex.reads:  # the parser has written it, unless something was before
+        if vertex.constant == 0 and not vertex.reads:  # written by the parser, unless a vertex wrote before
             return not any(self._follows(vertex, v) for v in (*writers, *readers))
         if len(writers) > 1 or not vertex.reads or not all(self._follows(v, vertex) for v in readers):
             return False
@@ -435,7 +442,7 @@ class _Simplifier:
 
 
 def _local(place: str) -> bool:
-    """Return whether nothing outside of the pipeline reads the field."""
+    """Return whether only the pipeline reads the field."""
     header, _, name = place.partition(".")
     return header == SCALARS and not name.startswith("userMetadata.")
 

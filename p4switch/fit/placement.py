@@ -1,7 +1,7 @@
 """Placement of a dependency graph in a minimum number of stages.
 
-A list schedule gives an upper bound; the longest chain and the sums of demands give a lower bound. If they differ, an
-integer program decides (HiGHS through scipy), up to a time limit.
+A list schedule gives an upper bound. The longest chain and the sums of demands give a lower bound.
+If the bounds differ, an integer program decides, within a time limit (HiGHS through scipy).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from p4switch.fit.dependencies import LATER
 
 TIME_LIMIT_S = 5.0
-"""Limit of each integer program; beyond it the list schedule is used, and `Placement.least` is false."""
+"""Time limit of each integer program. After it the list schedule is used, and `Placement.least` is False."""
 
 Node = TypeVar("Node", bound=Hashable)
 
@@ -28,7 +28,7 @@ Node = TypeVar("Node", bound=Hashable)
 class Demand:
     """Demand of a node.
 
-    `fixed` is needed in each stage that the node occupies; `blocks` of memory may be spread over stages.
+    `fixed` is needed in each stage that the node occupies. `blocks` of memory may be spread over stages.
     """
 
     fixed: Mapping[str, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Demand:
 class Placement:
     """Placement in stages: `first` and `last` of each node, from 0.
 
-    `least` is True if a placement in fewer stages is proven impossible.
+    `least` is True if it is proven that fewer stages are impossible.
     """
 
     first: Mapping[Any, int]
@@ -49,7 +49,7 @@ class Placement:
 
 
 class ImpossibleError(Exception):
-    """Node that needs more of `resource` than one stage has and that cannot be spread."""
+    """Error for a node that needs more of `resource` than a stage has, and that cannot be spread over stages."""
 
     def __init__(self, node: Any, resource: str) -> None:
         super().__init__(f"{node}: {resource}")
@@ -66,8 +66,8 @@ def place(
 ) -> Placement:
     """Place the nodes of `graph`, whose edges have a `kind` (see `dependencies`), into stages.
 
-    `capacity` has the amount of each resource in a stage; a resource that it does not name is unlimited. A node in
-    `earliest` begins in that stage or a later one. Raises ImpossibleError if a node needs more than a stage has.
+    `capacity` has the amount of each resource in a stage; resources that it does not name are unlimited. `earliest` has
+    the earliest stage of some nodes. Raises ImpossibleError if a node needs more than a stage has.
     """
     earliest = earliest or {}
     for node in graph:
@@ -100,7 +100,7 @@ def _least_span(demand: Demand, capacity: Mapping[str, int]) -> int:
 def heights(
     graph: nx.DiGraph[Node], demands: Mapping[Node, Demand], capacity: Mapping[str, int], earliest: Mapping[Node, int]
 ) -> tuple[dict[Node, int], dict[Node, int]]:
-    """Return for each node its first possible stage, and the stages of the longest chain that starts with it."""
+    """Return for each node its first possible stage, and the number of stages of the longest chain from it on."""
     order = list(nx.topological_sort(graph))
     span = {n: _least_span(demands[n], capacity) for n in order}
     before: dict[Node, int] = {}
@@ -170,13 +170,13 @@ def _list_schedule(
 
 
 class _Problem:
-    """Integer linear problem: variables within bounds, and constraints on sums of their multiples."""
+    """Integer linear program: variables within bounds, and limits of linear sums of variables."""
 
     def __init__(self) -> None:
-        self.columns: dict[tuple[Any, ...], int] = {}  # number of a variable by its key
-        self._bounds: list[tuple[float, float]] = []  # of the variables
+        self.columns: dict[tuple[Any, ...], int] = {}  # number of each variable by its key
+        self._bounds: list[tuple[float, float]] = []  # bounds of the variables
         self._entries: list[tuple[int, int, float]] = []  # constraint, variable, factor
-        self._limits: list[tuple[float, float]] = []  # of the constraints
+        self._limits: list[tuple[float, float]] = []  # limits of the constraints
 
     def variable(self, key: tuple[Any, ...], least: float, most: float) -> int:
         """Add a variable, and return its number."""
@@ -185,12 +185,12 @@ class _Problem:
         return self.columns[key]
 
     def constraint(self, terms: list[tuple[int, float]], least: float, most: float) -> None:
-        """Add limits of a sum; each term is a variable's number and its factor."""
+        """Add limits of a sum. Each term is a variable's number and its factor."""
         self._entries += [(len(self._limits), column, factor) for column, factor in terms]
         self._limits.append((least, most))
 
     def solve(self, time_limit_s: float) -> tuple[NDArray[np.int_] | None, bool]:
-        """Return values of the variables, if there are any, and whether the question was decided in time."""
+        """Return values of the variables, or None, and whether the program was decided within the time limit."""
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import coo_array
 
@@ -205,7 +205,7 @@ class _Problem:
             options={"time_limit": time_limit_s},
         )
         if result.x is None:
-            return None, result.status == 2  # infeasible, rather than out of time
+            return None, result.status == 2  # status 2: infeasible, not out of time
         return np.round(result.x).astype(int), True
 
 
@@ -217,7 +217,7 @@ def _integer_program(
     stages: int,
     time_limit_s: float,
 ) -> tuple[Placement | None, bool]:
-    """Return a placement into `stages`, if there is one, and whether the question was decided in time."""
+    """Return a placement into `stages`, or None, and whether it was decided within the time limit."""
     before, height = heights(graph, demands, capacity, earliest)
     problem = _Problem()
     variable, constraint, columns = problem.variable, problem.constraint, problem.columns
@@ -261,5 +261,5 @@ def _integer_program(
 
 
 def _tail(n: Node, height: Mapping[Node, int], demands: Mapping[Node, Demand], capacity: Mapping[str, int]) -> int:
-    """Return the stages that have to follow the last stage of `n`."""
+    """Return the number of stages that must follow the last stage of `n`."""
     return height[n] - _least_span(demands[n], capacity)

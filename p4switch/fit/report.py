@@ -14,7 +14,7 @@ from p4switch.fit.flow import Vertex
 BEGIN, END = "<!-- p4cc fit: begin -->", "<!-- p4cc fit: end -->"
 _COLOURS = {"table": "#4c72b0", "condition": "#dd8452", "register": "#c44e52", "hash": "#8172b3"}
 _OPERATION = "#b0b0b0"
-_LABELS = 40  # more nodes than this make labels unreadable
+_LABELS = 40  # with more nodes, labels would be unreadable
 
 
 def lines(fit: Fit) -> list[str]:
@@ -31,7 +31,7 @@ def lines(fit: Fit) -> list[str]:
 
 
 def needs(fit: Fit) -> list[tuple[str, str]]:
-    """Return the program's need and, after `of`, the target's amount."""
+    """Return the name of each resource, and its use as USED of AVAILABLE."""
     target, parser, phv = fit.target, fit.parser, fit.phv
     live = phv.header_bits + phv.metadata_bits
     result = [("stages", stages(fit) + _of(target.stages))]
@@ -56,7 +56,7 @@ def needs(fit: Fit) -> list[tuple[str, str]]:
 
 
 def stages(fit: Fit) -> str:
-    """Return the number of stages, with `<=` unless it is proven to be the least."""
+    """Return the number of stages, after `<=` unless it is proven to be the minimum."""
     if fit.placement is None:
         return "none" if fit.target.stages is None else "not placed"
     return f"{'' if fit.placement.least else '<= '}{fit.placement.stages}"
@@ -67,7 +67,7 @@ def _of(limit: int | None) -> str:
 
 
 def as_json(fit: Fit) -> dict[str, Any]:
-    """Return all of the report, for other tools."""
+    """Return the whole report in a form for other tools."""
     placed = fit.placement
     return {
         "program": fit.program,
@@ -146,9 +146,9 @@ def _cell(fit: Fit) -> str:
 
 
 def updated(page: str, rows: Sequence[str]) -> str:
-    """Return `page` with `rows` between the two marks.
+    """Return `page` with `rows` between its two markers.
 
-    Raises UserError if it has none.
+    Raises UserError if the page has no markers.
     """
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)

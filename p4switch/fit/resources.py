@@ -1,4 +1,4 @@
-"""Resources of a program: memory of tables, bits live at a time, the parser, packets sent again."""
+"""Resources of a program: memory of tables, live bits, the parser, and packets that are sent again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from p4switch.ir.graph import reverse_postorder, successors
 
 COUNTER_BITS = 64
 METER_BITS = 128
-_WIDEST_WORDS = 8  # blocks side by side
+_WIDEST_WORDS = 8  # maximum number of blocks side by side
 
 
 def width(t: types.Type) -> int:
@@ -36,12 +36,12 @@ def key_bits(table: ir.Table) -> int:
 
 
 def is_ternary(table: ir.Table) -> bool:
-    """Return whether a table's keys need a TCAM; longest prefixes do, as in the RMT paper."""
+    """Return whether a table's keys need a TCAM, which includes longest prefixes, as in the RMT paper."""
     return any(k.match_kind not in ("exact", "selector") for k in table.keys)
 
 
 def array_blocks(memory: Memory, entries: int, bits: int) -> int:
-    """Return the blocks for `entries` of `bits`, side by side and packed into words as well as possible."""
+    """Return the minimum number of blocks for `entries` of `bits`, packed into words of blocks side by side."""
     if not entries or not bits:
         return 0
     least = math.ceil(bits / memory.width_bits)
@@ -92,7 +92,7 @@ def object_blocks(name: str, program: ir.Program, target: Target) -> int:
             return array_blocks(target.sram, counter.size, COUNTER_BITS)
     for extern in program.externs:
         size = extern.attributes.get("size")
-        if extern.name == name and isinstance(size, ir.Const):  # a filter, which is a kind of meter
+        if extern.name == name and isinstance(size, ir.Const):  # a filter counts as a meter
             return array_blocks(target.sram, size.value, METER_BITS)
     return next((array_blocks(target.sram, m.size, METER_BITS) for m in program.meters if m.name == name), 0)
 
@@ -104,9 +104,9 @@ def object_blocks(name: str, program: ir.Program, target: Target) -> int:
 class ParserNeeds:
     """Needs of a parser.
 
-    `states` and `bytes` are those of the longest path, and `entries` are the transitions of all
-    states. `key_bits` is the width of the widest transition. `sums` are the places where something
-    is computed.
+    `states` and `bytes` are the numbers on the longest path, and `entries` is the number of transitions
+    of all states. `key_bits` is the width of the widest transition. `sums` are the source positions of
+    computations.
     """
 
     states: int
@@ -118,12 +118,12 @@ class ParserNeeds:
 
 
 def parser_needs(program: ir.Program) -> list[ParserNeeds]:
-    """Return the needs of each parser; a loop over a stack counts once for each element."""
+    """Return the needs of each parser. A loop over a stack counts once for each element."""
     return [_needs_of(parser.start, program) for parser in program.parsers]
 
 
 def together(each: Sequence[ParserNeeds]) -> ParserNeeds:
-    """Return the needs of all parsers: the maximum of each, and the sum of the entries."""
+    """Return the needs of all parsers: the sum of the entries, and the maximum of each other number."""
     return ParserNeeds(
         max(needs.states for needs in each),
         max(needs.bytes for needs in each),
@@ -140,7 +140,7 @@ def _needs_of(start: ir.Block, program: ir.Program) -> ParserNeeds:
     graph.add_nodes_from(order)
     graph.add_edges_from((b, s) for b in order for s in successors(b) if s in graph)
     sizes = {ref.name: ref.size for ref, _ in program.stacks}
-    weights: dict[ir.Block, tuple[int, int]] = {}  # times, bits
+    weights: dict[ir.Block, tuple[int, int]] = {}  # number of executions and number of bits of each block
     for component in nx.strongly_connected_components(graph):
         stacks = [op.header.stack for b in component for op in b.ops if isinstance(op, ir.Extract)]
         loops = len(component) > 1 or any(graph.has_edge(b, b) for b in component)
@@ -158,7 +158,7 @@ def _needs_of(start: ir.Block, program: ir.Program) -> ParserNeeds:
             keys = max(keys, sum(width(k.type) for k in end.keys))
         else:
             entries += 2 if isinstance(end, ir.Branch) else 1
-    # Operations that replace a checksum unit have no place in the source.
+    # Operations that replace a checksum unit have no position in the source.
     assigns = [op for b in order for op in b.ops if isinstance(op, ir.Assign) and op.span is not None]
     sums = tuple(op.span for op in assigns if _computes(op.src))
     return ParserNeeds(deep, -(-long // 8), entries, keys, long, sums)
@@ -191,9 +191,9 @@ def _longest_sum(condensed: nx.DiGraph[int], weight: Callable[[Iterable[ir.Block
 
 @dataclass(frozen=True, slots=True)
 class PhvNeeds:
-    """Bits of headers and of metadata, the latter rounded up to bytes.
+    """Numbers of bits of headers and of metadata. Those of metadata are rounded up to bytes.
 
-    `untouched` are those of the headers' bits that no pipeline reads or writes.
+    `untouched` is the number of header bits that no pipeline reads or writes.
     """
 
     header_bits: int
@@ -204,9 +204,10 @@ class PhvNeeds:
 def phv_needs(
     program: ir.Program, pipelines: list[Pipeline], parsers: Sequence[ParserNeeds], package: type[Package]
 ) -> PhvNeeds:
-    """Return the bits live from parser to deparser: the maximum on a path of the parser, and headers added later.
+    """Return the bits that are live between parser and deparser.
 
-    If ingress and egress have headers of their own, the result is that of the larger side.
+    These are the maximum on a path of the parser, and headers that are added later. If ingress and
+    egress have different headers, the result is that of the larger side.
     """
     headers = {i.name: i.type for i in program.headers}
     touched: set[str] = set()
@@ -243,7 +244,7 @@ def _header_bits(header: types.Header) -> int:
 
 
 def _most_live(pipeline: Pipeline, program: ir.Program, at_end: set[str]) -> tuple[set[str], int]:
-    """Return the metadata bits live at the start of `pipeline`, and the maximum at any point of it."""
+    """Return the metadata fields live at the start of `pipeline`, and the maximum of live bits at any point."""
     intrinsic = {f"{one.name}.{name}": width(t) for one in program.metadata for name, t in one.fields}
     scalars = {name: width(t) for name, t in program.scalars.items()}
     temporaries = {f: v.width for v in pipeline.graph for f in v.writes if "%" in f}
@@ -268,7 +269,7 @@ def _most_live(pipeline: Pipeline, program: ir.Program, at_end: set[str]) -> tup
 
 
 def copies(pipelines: list[Pipeline], package: type[Package]) -> dict[str, int]:
-    """Return the maximum number of calls on one path of a packet: recirculate, resubmit, clone, multicast."""
+    """Return the maximum number of calls of each kind on a packet's path: recirculate, resubmit, clone, multicast."""
     result: dict[str, int] = {}
     for kind in (*_EFFECTS, _MULTICAST):
         test = partial(_is_copy, kind, package)
@@ -281,7 +282,7 @@ def _is_copy(kind: str, package: type[Package], vertex: Vertex) -> int:
 
 
 def copy_kind(vertex: Vertex, package: type[Package]) -> str:
-    """Return which of `copies` the vertex is, or nothing."""
+    """Return the kind in `copies` of a vertex, or an empty text."""
     for kind, effects in _EFFECTS.items():
         if not vertex.effects.isdisjoint(effects):
             return kind

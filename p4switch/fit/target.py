@@ -26,7 +26,7 @@ class _Part(BaseModel):
 
 
 class Memory(_Part):
-    """Blocks of memory: `blocks` in a stage, or in total if there are no stages."""
+    """Memory: number of `blocks` in a stage, or in total if the chip has no stages."""
 
     blocks: int = Field(ge=0)
     entries: int = Field(ge=1)
@@ -36,7 +36,7 @@ class Memory(_Part):
 class Tcam(Memory):
     blocks: int = Field(default=0, ge=0)
     of_sram: bool = False
-    """True if its blocks are part of the SRAM, as on an FPGA."""
+    """True if these blocks are part of the SRAM, as on an FPGA."""
 
 
 class Stage(_Part):
@@ -52,36 +52,36 @@ class Stage(_Part):
 
 
 class Parser(_Part):
-    bytes: int | None = None  # bytes that it can extract
-    states: int | None = None  # states on one path
-    entries: int | None = None  # transitions, each a row of a TCAM
+    bytes: int | None = None  # bytes that a parser can extract
+    states: int | None = None  # number of states on one path
+    entries: int | None = None  # number of transitions, each of which is a row of a TCAM
     key_bits: int | None = None  # bits of packet and metadata that one transition can compare
-    arithmetic: bool = True  # sums and products in values that the parser assigns
+    arithmetic: bool = True  # True if the parser can compute sums and products
 
 
 class Arithmetic(_Part):
     width_bits: int | None = None  # width of additions, subtractions and shifts
-    compare_bits: int | None = None  # width of <, <=, > and >= as operations of their own; 0: there are none
+    compare_bits: int | None = None  # width of <, <=, > and >= as separate operations; 0: there are none
     condition_bits: int | None = None  # bits that one condition can read
-    range_bits: int = 0  # width of <, <=, > and >= with a constant that are part of a condition; 0: there are none
+    range_bits: int = 0  # width of <, <=, > and >= with a constant within a condition; 0: there are none
     multiply: bool = True
     variable_shift: bool = True
 
 
 class Register(_Part):
     width_bits: int | None = None
-    operations: int | None = None  # operations between the read and the write of one access, on one path
+    operations: int | None = None  # number of operations on one path between the read and the write of an access
     conditions: int | None = None
     compare_bits: int | None = None  # width of <, <=, > and >= in an access; default: `arithmetic.compare_bits`
-    coupled: int | None = None  # registers whose new values depend on each other's old ones
-    repeated: bool = False  # whether a packet may access a register more than once
+    coupled: int | None = None  # number of registers whose new values depend on each other's old values
+    repeated: bool = False  # True if a packet may access a register more than once
     both_pipelines: bool = False
 
 
 class Functions(_Part):
-    """Other capabilities of a device; `random_ranges` and `hash_ranges` are ranges other than powers of two."""
+    """Other capabilities of a device. `random_ranges` and `hash_ranges` allow ranges other than powers of two."""
 
-    action_conditions: bool = True  # conditions in actions of tables
+    action_conditions: bool = True  # True if actions of tables may have conditions
     loops: bool = False
     recirculate: bool = True
     resubmit: bool = True
@@ -115,7 +115,7 @@ def built_in() -> list[str]:
 
 
 def load(name: str) -> Target:
-    """Return the target with this name, or the one that a file describes.
+    """Return the target with this name, or the target that a file describes.
 
     Raises UserError for an unknown name, and for a file that cannot be read or is invalid.
     """
