@@ -1,10 +1,10 @@
-"""Figures of the papers: our numbers of `measured/`, with the paper's numbers drawn in.
+"""Figures of the papers: our numbers in `measured/`, together with the papers' numbers.
 
     python -m papers.figures PAPER NAME --out FILE
 
-A paper's `figures.toml` has a table for each of its figures. Bars are means of the rows of a group
-and a series, and lines go from the least to the most of them. The pictures are in `figures/`;
-`python -m papers.make` makes those that are missing.
+A paper's `figures.toml` has a table for each of its figures. A bar is the mean of the rows of a
+group and a series, with a line from their minimum to their maximum. The pictures are in `figures/`;
+`python -m papers.make` makes missing ones.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from reports.claims import Number, number
 from reports.plots import PAPER, colour, draw_paper, plain_logarithmic, styled
 
 _OURS = "p4cc"  # name of the only series
-_UPRIGHT = 95  # characters of the longest name at all places; with more, names are rotated
+_UPRIGHT = 95  # if the names of all places have more characters than this together, they are rotated
 
 
 class PapersNumber(Table):
-    """Number of a paper, and the bars to which it belongs: those of a group, of a series, or of both."""
+    """Number of a paper, and the bars to which it applies: those of a group, of a series, or of both."""
 
     group: str = ""
     series: str = ""
@@ -57,8 +57,8 @@ class PapersFigure(Table):
     # Columns of the values. Without `group` each is a group of its own.
     values: list[str]
     names: dict[str, str] = {}  # names of groups and series that differ from those in the table
-    # Series by whose mean in the same group (and for the same seed, if rows have one) the others
-    # are divided.
+    # Series whose mean divides the values of the others, in the same group (and for the same seed,
+    # if rows have one).
     over: str = ""
     label: str  # label of the vertical axis
     logarithmic: bool = False
@@ -68,7 +68,7 @@ class PapersFigure(Table):
 
 
 class Bar(NamedTuple):
-    """Values of a series in a group, and the paper's."""
+    """Values of a series in a group, and the paper's number."""
 
     group: str
     series: str
@@ -84,7 +84,7 @@ def figures(paper: str) -> dict[str, PapersFigure]:
 
 
 def table_of(paper: str, figure: PapersFigure) -> Path:
-    """Return the file of a figure's table, which a checkout has and an installed package has not."""
+    """Return the file of a figure's table, which is in a checkout but not in an installed package."""
     return papers.PAPERS / paper / "measured" / f"{figure.table}.csv"
 
 

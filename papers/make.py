@@ -1,9 +1,9 @@
 """Command that makes the figures of the papers: `make reproduce`, or `python -m papers.make [NAME...]`.
 
-A paper's targets follow from its folder: each sweep, each scenario that no sweep of the same name
-covers, each script of `studies/` and each figure of `figures.toml`. A target is a folder (a CSV
-file, of a study) in `reproduction/`, or a picture in the folder's `figures/`. Its name exists only
-when all of it is there; one that exists is not made again.
+A paper's targets follow from its folder. There is one for each sweep, for each scenario that no
+sweep of the same name covers, for each script in `studies/`, and for each figure of `figures.toml`.
+The output is a folder in `reproduction/`, a CSV file there for a study, or a picture in the paper's
+`figures/`. An output has its final name only when it is complete, and is not made again.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def targets() -> dict[str, list[Target]]:
 
 
 def chosen(names: Sequence[str], known: Mapping[str, Sequence[Target]]) -> list[Target]:
-    """Return the targets that names of papers and of targets stand for; without names, all targets.
+    """Return the targets that these names of papers and targets select; without names, all targets.
 
     Raises
     ------

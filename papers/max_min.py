@@ -1,4 +1,4 @@
-"""The max-min fair allocation, computed offline as the reference for protocols that aim at it."""
+"""The max-min fair allocation, computed offline as the reference for protocols."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import TypeVar
 
 Link = TypeVar("Link", bound=Hashable)
 
-_EQUAL = 1e-9  # shares with a smaller relative difference are equal
+_EQUAL = 1e-9  # shares with a smaller relative difference count as equal
 
 
 def max_min(
     capacity: Mapping[Link, float], paths: Sequence[Sequence[Link]], weights: Sequence[float] | None = None
 ) -> list[float]:
-    """Return the max-min rate of each flow, in the unit of `capacity`; `paths` has the links that each flow takes.
+    """Return the max-min rate of each flow, in the unit of `capacity`; `paths` has the links of each flow.
 
-    Water-filling: the link with the smallest share for a unit of weight fixes the rates of its
-    flows, and the other links divide their remaining capacity. No rate, divided by its weight, can
-    then grow without reducing another one that is not larger. Each flow weighs 1 unless `weights`
-    are given.
+    The algorithm is water-filling. The link with the smallest share for a unit of weight fixes the
+    rates of its flows, and the other links divide their remaining capacity. In the result no rate,
+    divided by its weight, can grow unless one that is not larger falls. Each flow has weight 1
+    unless `weights` are given.
     """
     return water_filling(capacity, paths, weights)[0]
 
@@ -26,11 +26,11 @@ def max_min(
 def water_filling(
     capacity: Mapping[Link, float], paths: Sequence[Sequence[Link]], weights: Sequence[float] | None = None
 ) -> tuple[list[float], int]:
-    """Return the rates, and the number of iterations of a water-filling in parallel.
+    """Return the rates, and the number of iterations of a parallel water-filling.
 
-    In each iteration, every link is fixed whose share is the smallest among all links of its
-    undecided flows (Jose et al., SIGMETRICS 2019, where this number bounds the convergence time of
-    s-PERC).
+    An iteration fixes every link whose share is the smallest among all links of its undecided
+    flows. In Jose et al., SIGMETRICS 2019, the number of iterations bounds the convergence time of
+    s-PERC.
     """
     weight = list(weights) if weights is not None else [1.0] * len(paths)
     left = dict(capacity)

@@ -1,11 +1,11 @@
-"""ACCurate on random networks: in how many periods the rates reach the max-min allocation, and whether they do at all.
+"""ACCurate on random networks: whether rates reach the max-min allocation, and in how many periods.
 
     python -m papers.accurate.studies.scenarios [--count 100] [--first 0] [--rule RULE]... [--csv FILE]
 
 A scenario is a random network with links of four rates and 2 to 50 flows between random hosts, all of which start
-within one period. It goes through p4src/accurate.p4 in the virtual world; the oracle is water-filling over the links
-that the flows' packets take. A scenario has settled once all rate limits are within 3% of the oracle, and stay so to
-the end.
+within one period. It runs through p4src/accurate.p4 in the virtual world. The reference is water-filling over the
+links that the flows' packets take. A scenario has settled once all rate limits are within 3% of the reference, and
+stay there to the end.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class Outcome:
     rule: str
     switches: int
     flows: int
-    bottlenecks: int  # distinct rates of the max-min allocation
+    bottlenecks: int  # number of distinct rates in the max-min allocation
     periods: int | None  # periods until rates settle; None: more than OBSERVED_PERIODS
-    error: float  # the largest relative one after LIMIT_PERIODS
+    error: float  # largest relative error after LIMIT_PERIODS
 
 
 def tables(seed: int, rule: str, limit_ns: int, clock_error_ns: int = 0) -> dict[str, Any]:
-    """Return the scenario of a seed."""
+    """Return the tables of a seed's scenario."""
     rng = random.Random(f"scenario {seed}")
     switches, hosts, flows = rng.randint(2, 8), rng.randint(4, 16), rng.randint(2, 50)
     streams = []
@@ -86,7 +86,10 @@ def planned(values: dict[str, Any]) -> Run:
 
 
 def paths(run: Run, flows: int) -> list[list[Link]]:
-    """Return the links that each flow's packets take, by flow: from a run for each, in which it is traced."""
+    """Return the links that each flow's packets take, by flow.
+
+    They come from traces: one run for each flow.
+    """
     from harness.worlds.virtual import VirtualWorld
 
     switches = {switch.name for switch in run.topology.switches}
@@ -101,9 +104,9 @@ def paths(run: Run, flows: int) -> list[list[Link]]:
 
 
 def oracle(values: dict[str, Any]) -> list[float]:
-    """Return the rates in bit/s, by flow, if all are active at once.
+    """Return the max-min rate of each flow in bit/s, while all flows are active.
 
-    The paths are those of a run of the same flows with one packet each, which send no FRPs.
+    The paths are those in a run of the same flows with one packet each. Such flows send no FRPs.
     """
     flows = [
         {key: value for key, value in flow.items() if key != "stop_ns"} | {"size_bytes": 1}
@@ -119,7 +122,7 @@ def oracle(values: dict[str, Any]) -> list[float]:
 
 
 def measure(seed: int, rule: str, periods: int = OBSERVED_PERIODS, clock_error_ns: int = 0) -> Outcome:
-    """Return a scenario's outcome; its first period is the one in which the flows start."""
+    """Return a scenario's outcome; periods count from the one in which the flows start."""
     from harness.worlds.virtual import VirtualWorld
 
     values = tables(seed, rule, (periods + 1) * PERIOD_NS, clock_error_ns)
@@ -130,7 +133,7 @@ def measure(seed: int, rule: str, periods: int = OBSERVED_PERIODS, clock_error_n
     errors = [0.0] * (periods + 1)
     rates = recording.tables["rates"]
     for time_ns, qp, rate_bps in zip(rates["time_ns"], rates["qp"], rates["rate_limit_bps"], strict=True):
-        period = time_ns // PERIOD_NS - 1  # the period that ends now
+        period = time_ns // PERIOD_NS - 1  # the period that ends at `time_ns`
         errors[period] = max(errors[period], abs(rate_bps / ideal[flow_of[qp]] - 1))
     wrong = [period for period, error in enumerate(errors) if error > TOLERANCE]
     settled = wrong[-1] + 1 if wrong else 0

@@ -17,7 +17,7 @@ def of(protocol: str, results: tuple[Result, ...]) -> Result:
 
 
 def rates_gbps(result: Result, from_us: float, to_us: float) -> dict[str, float]:
-    """Mean throughput on the wire of each named flow."""
+    """Return the mean throughput on the wire of each named flow."""
     window = result.rates.query(f"{from_us * 1000} < time_ns <= {to_us * 1000}")
     names = result.flows.set_index("qp")["group"]
     means: dict[str, float] = (window.groupby("qp")["throughput_bps"].mean() / 1e9).rename(names).to_dict()
@@ -29,14 +29,17 @@ FIG4 = ("accurate-fig4",)
 
 
 def test_parking_lot_gives_all_three_flows_a_third() -> None:
-    """A2: 10/3 Gb/s less alpha each; the bound is on what the limiters hand out, so the FRPs come on top."""
+    """Check A2: each flow gets 10/3 Gb/s less alpha.
+
+    The bound applies to the rates of the limiters, so the FRPs come in addition.
+    """
     found = rates_gbps(of("accurate", run(*FIG3)), 200, 1900)
     third = pytest.approx((1 - ALPHA) * 10 / 3 + FRP_GBPS, abs=packet_gbps(1.7e6))
     assert found == dict.fromkeys(("f1", "f2", "f3"), third)
 
 
 def test_where_links_charge_framing_the_shares_are_of_what_links_carry() -> None:
-    """The same thirds, framing included, and what has waited at first leaves: f1 and f2 are at their third in 60 us."""
+    """Check that each flow gets a third of the link, framing included, and that no queue remains."""
     framed = of("accurate", run(*FIG3, "--cc", "accurate", "--set", "framing=true"))
     found = rates_gbps(framed, 200, 1900)
     third = pytest.approx((1 - ALPHA) * 10 / 3 + FRP_GBPS * 94 / 70, abs=packet_gbps(1.7e6, 1058 + 24))
@@ -64,9 +67,9 @@ def test_lossless_reno_gives_the_remote_flows_half() -> None:
 def test_each_plateau_is_reached_in_two_periods_and_held(
     from_us: float, to_us: float, expected: dict[str, float]
 ) -> None:
-    """A3, figure 4(c): 40 us after each change every limit is the max-min share less alpha, and stays.
+    """Check A3, figure 4(c): 40 us after each change every limit is the max-min share less alpha.
 
-    A share is the quotient of what rates that are quotients themselves leave of the link.
+    A share is a quotient, computed from rates that are quotients themselves.
     """
     result = of("accurate", run(*FIG4))
     limits = result.rates.query(f"{from_us * 1000} <= time_ns <= {to_us * 1000 - 5000}")
@@ -80,7 +83,7 @@ def test_each_plateau_is_reached_in_two_periods_and_held(
 
 
 def test_while_f4_is_new_f1_shares_its_link_by_halves() -> None:
-    """The contention point in front of H1's own link, before it learns that f4 is held back elsewhere."""
+    """Check the contention point in front of H1's own link, before it knows that f4's bottleneck is elsewhere."""
     result = of("accurate", run(*FIG4))
     qp = result.flows.set_index("group")["qp"]["f1"]
     f1 = result.rates.query(f"qp == {qp} and 390000 <= time_ns <= 405000")["rate_limit_bps"]
@@ -95,7 +98,7 @@ def test_the_flows_get_what_their_limits_say() -> None:
 
 
 def test_pauses_alone_drag_the_victim_down() -> None:
-    """A3, pause-only: f1 loses as much as f4, which shares its queue."""
+    """Check A3 for pause-only: f1 gets no more than f4, which shares its queue."""
     found = rates_gbps(of("pause-only", run(*FIG4)), 400, 560)
     assert [found["f1"], found["f4"]] == pytest.approx([10 / 3] * 2, abs=packet_gbps(160e3))
 
@@ -109,7 +112,10 @@ def small_flows_us(result: Result, quantile: float) -> float:
 
 
 def test_small_flows_of_the_direct_network_wait_less() -> None:
-    """A4, A5 in small: figure 5's network and flows at load 0.15, 20 ms (papers/accurate/README.md)."""
+    """Check A4 and A5 in a small run: figure 5's network and flows at load 0.15 for 20 ms.
+
+    papers/accurate/README.md has the whole runs.
+    """
     results = run(*FIG5)
     for result in results:
         assert result.summary["ended"] == "done"
@@ -123,7 +129,7 @@ def test_small_flows_of_the_direct_network_wait_less() -> None:
 
 
 def test_slow_flows_have_an_ack_for_each_1500_bytes() -> None:
-    """Flows that share a link are slow; earlier ACKs would load links near saturation."""
+    """Check that slow flows have an ACK for each 1,500 bytes; earlier ACKs would load links near saturation."""
     summary = of("pause-only", run(*FIG5)).summary
     acks = summary["conservation"]["entered"] - summary["packets_sent"]
     assert summary["packets_sent"] / 6 <= acks <= summary["packets_sent"] / 6 + summary["flows"]

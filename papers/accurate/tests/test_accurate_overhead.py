@@ -1,4 +1,4 @@
-"""Cost of FRPs, and how many flows a link carries within alpha (papers/accurate/README.md)."""
+"""Cost of FRPs, and the number of flows whose FRPs fit into alpha of a link (papers/accurate/README.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAPER_FRP_BYTES = 20
 
 
 def test_a_flow_costs_28_mbps_in_each_direction_and_8_with_the_papers_length_of_an_frp() -> None:
-    """A6: an FRP and its response, each period."""
+    """Check A6: each period has an FRP and its response."""
     a, b = pair("accurate", {}, line_rate_bps=10_000_000_000)
     qp, _ = connect(a, b, qpn=7)
     link = Wire(a, b)
@@ -34,7 +34,7 @@ def test_a_flow_costs_28_mbps_in_each_direction_and_8_with_the_papers_length_of_
 
 
 def growth_bps(flows: int, rate_bps: float) -> float:
-    """Return how fast the queue to a host grows to which that many others send."""
+    """Return the growth, in bit/s, of the queue to a host to which that number of others send."""
     streams = [{"name": f"f{i}", "source": i, "destination": flows, "stop_ns": 10**9} for i in range(flows)]
     values: dict[str, Any] = {
         "cc": "accurate",
@@ -55,9 +55,9 @@ def growth_bps(flows: int, rate_bps: float) -> float:
 
 @pytest.mark.parametrize(("rate_bps", "fit"), [(10e9, 17), (25e9, 44)])
 def test_so_many_flows_fit_into_the_headroom_and_no_more(rate_bps: float, fit: int) -> None:
-    """The queue of the first packets drains while FRPs take less than alpha of the link, and grows beyond.
+    """Check that the queue of the first packets drains as long as FRPs take less than alpha of the link.
 
-    10% of the growth is less than a quarter of one flow's FRPs.
+    With more flows it grows. A tolerance of 10% is less than a quarter of one flow's FRPs.
     """
     assert fit * FRP_BPS < ALPHA * rate_bps < (fit + 1) * FRP_BPS
     for flows in (fit, fit + 3):

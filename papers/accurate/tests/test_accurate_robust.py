@@ -1,4 +1,7 @@
-"""ACCurate when things go wrong: lost FRPs, silent ends, a hundred flows at once. Rates recover; PFC loses nothing."""
+"""ACCurate in case of faults: lost FRPs, flows that end without notice, a hundred flows at once.
+
+Rates have to recover, and no packet may be lost with PFC.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from host_agents.cc.accurate import FRP
 from host_agents.nic import Nic
 from papers.accurate.studies.scenarios import LIMIT_PERIODS, PERIOD_NS, TOLERANCE, oracle, planned
 
-FAULT = 10  # the period in which something happens
+FAULT = 10  # the period of the fault
 PERIODS = FAULT + LIMIT_PERIODS + 3
 
 Loses = Callable[[int, bool, bool], bool]
@@ -58,7 +61,7 @@ def lose(monkeypatch: pytest.MonkeyPatch) -> Callable[[Loses], None]:
 
 
 def victim_flow(**accurate: Any) -> dict[str, Any]:
-    """Figure 4's network, with all of its flows from the start."""
+    """Return a scenario with figure 4's network, in which all flows start at the beginning."""
     ends = {"f1": (0, 3), "f2": (1, 5), "f3": (2, 6), "f4": (0, 4)}
     flows = [{"name": n, "source": a, "destination": b, "stop_ns": 10**9} for n, (a, b) in ends.items()]
     return {
@@ -91,25 +94,25 @@ def run(values: dict[str, Any]) -> Recording:
 
 
 def errors(recording: Recording, ideal: dict[int, float]) -> list[float]:
-    """Return, by period, the largest relative distance of the limits of `ideal`'s flows from their ideal rates."""
+    """Return the largest relative error of rate limits in each period, over the flows in `ideal`."""
     flow_of = {record.qp: record.flow.index for record in recording.flows}
     found = [0.0] * PERIODS
     rates = recording.tables["rates"]
     for time_ns, qp, rate_bps in zip(rates["time_ns"], rates["qp"], rates["rate_limit_bps"], strict=True):
         if flow_of[qp] in ideal:
-            period = time_ns // PERIOD_NS - 1  # the period that ends now
+            period = time_ns // PERIOD_NS - 1  # the period that ends at `time_ns`
             found[period] = max(found[period], abs(rate_bps / ideal[flow_of[qp]] - 1))
     return found
 
 
 def expect_recovery(found: list[float], fault: int, periods: int = LIMIT_PERIODS) -> None:
-    """Check that the fault had an effect, and is over after `periods`."""
+    """Check that the fault had an effect, and that the effect is over after `periods`."""
     assert max(found[fault : fault + 2]) > TOLERANCE
     assert max(found[fault + periods :]) <= TOLERANCE
 
 
 def first_in(period: int, *, sent: bool, response: bool) -> Loses:
-    """Return a rule that loses the first such FRP of a period."""
+    """Return a rule that loses the first FRP of this kind in a period."""
     left = [True]
 
     def loses(now_ns: int, is_sent: bool, is_response: bool) -> bool:
@@ -122,7 +125,7 @@ def first_in(period: int, *, sent: bool, response: bool) -> Loses:
 
 
 def test_frps_and_their_copies_pass_the_backlog() -> None:
-    """FRPs have a queue of higher priority (section III), and so have the copies of short-circuit notifications."""
+    """Check that FRPs have a queue of higher priority (section III), as have copies of short-circuit notifications."""
     values = victim_flow()
     recording = run(values)
     assert recording.conservation["copied"] > 0
@@ -136,9 +139,10 @@ def test_frps_and_their_copies_pass_the_backlog() -> None:
 
 @pytest.mark.parametrize("sent", [True, False])
 def test_a_lost_frp(lose: Callable[[Loses], None], sent: bool) -> None:
-    """An FRP lost at its source is unknown to all links, and their shares are too large for a period.
+    """Check recovery from one lost FRP.
 
-    Lost before its destination it has no answer.
+    If it is lost at its source, no link knows it, and shares are too large for a period. If it is
+    lost before its destination, only its response is missing.
     """
     values = victim_flow()
     ideal = dict(enumerate(oracle(values)))
@@ -149,11 +153,14 @@ def test_a_lost_frp(lose: Callable[[Loses], None], sent: bool) -> None:
     if sent:
         expect_recovery(found, FAULT, periods=4)
     else:
-        assert max(found[FAULT:]) <= TOLERANCE  # nothing had changed, so nothing was missed
+        assert max(found[FAULT:]) <= TOLERANCE  # rates had not changed, so the lost FRP has no effect
 
 
 def test_lost_responses_when_everything_is_new(lose: Callable[[Loses], None]) -> None:
-    """The flows stay at line rate for a period longer; pauses keep that from losing packets."""
+    """Check flows whose first responses are lost.
+
+    They stay at line rate for a further period, and pauses prevent losses.
+    """
     values = victim_flow()
     ideal = dict(enumerate(oracle(values)))
     lose(lambda now_ns, sent, response: not sent and response and now_ns < PERIOD_NS)
@@ -164,7 +171,7 @@ def test_lost_responses_when_everything_is_new(lose: Callable[[Loses], None]) ->
 
 @pytest.mark.parametrize("seed", range(3))
 def test_many_lost_frps_and_responses(lose: Callable[[Loses], None], seed: int) -> None:
-    """A third of them for ten periods."""
+    """Check recovery after ten periods in which a third of all FRPs and responses are lost."""
     values = victim_flow()
     ideal = dict(enumerate(oracle(values)))
     rng = random.Random(seed)
@@ -176,7 +183,7 @@ def test_many_lost_frps_and_responses(lose: Callable[[Loses], None], seed: int) 
 
 @pytest.mark.parametrize("clock_error_ns", [0, 2_000])
 def test_a_host_that_stops_without_flow_stop(clock_error_ns: int) -> None:
-    """f4's rate goes to the others when its FRPs stay away, two periods later."""
+    """Check that the other flows get f4's rate two periods after its last FRP."""
     values = victim_flow(flow_stop=False, clock_error_ns=clock_error_ns)
     values["programs"] = {"accurate": {"clock_error_ns": clock_error_ns}}
     flows = values["workload"]["flows"]
@@ -202,4 +209,4 @@ def test_a_hundred_flows_at_100_gbps_in_the_same_microsecond(
     found = errors(recording, dict.fromkeys(range(100), 0.95e9))
     assert len(recording.flows) == 100
     assert max(found[LIMIT_PERIODS:]) <= TOLERANCE
-    assert sum(recording.pfc_stats["pauses_sent"]) > 0  # pauses keep the first microseconds from losing packets
+    assert sum(recording.pfc_stats["pauses_sent"]) > 0  # because of pauses no packet is lost in the first microseconds

@@ -1,6 +1,7 @@
-"""ACCurate reaches the max-min allocation on random networks, through p4src/accurate.p4 in the virtual world.
+"""Rates of ACCurate on random networks, through p4src/accurate.p4 in the virtual world.
 
-`make reproduce` runs a hundred of these scenarios with both rules; papers/accurate/README.md has the outcome.
+`make reproduce` runs a hundred of these scenarios with both rules; papers/accurate/README.md has
+the outcome.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import pytest
 
 from papers.accurate.studies.scenarios import LIMIT_PERIODS, TOLERANCE, measure
 
-SLOWEST = 94  # number of the slowest of the first hundred
+SLOWEST = 94  # number of the slowest among the first hundred scenarios
 NOT_WITH_THE_PUBLISHED_RULE = 12
 
 
@@ -19,7 +20,7 @@ def test_rates_are_max_min_fair_after_fifteen_periods(seed: int) -> None:
     assert outcome.bottlenecks > 1
     assert outcome.periods is not None
     assert outcome.periods <= LIMIT_PERIODS
-    assert outcome.error <= 0.001  # then they are exact
+    assert outcome.error <= 0.001  # rates are exact after this time
 
 
 @pytest.mark.parametrize("seed", [2, 9, NOT_WITH_THE_PUBLISHED_RULE])

@@ -1,4 +1,4 @@
-"""Twins with 16 hosts of the thesis' figures on 3CPO (M2 to M6): the same scenarios, in small."""
+"""Small versions of the thesis' figures on 3CPO (M2 to M6): the same scenarios with 16 hosts."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Figures = dict[str, Any]
 
 
 def twin(scenario: str, *settings: str, **variants: str) -> dict[tuple[str, str], Figures]:
-    """Return a small network's workload figures, by variant and protocol; nothing is lost.
+    """Return the workload's figures of a small network, by variant and protocol, after checking for losses.
 
-    `variants`: what each sets.
+    `variants` has the keys of each variant.
     """
     made = [f"{{name={name!r}, set={{{keys}}}}}" for name, keys in variants.items()]
     wanted = [*SMALL, *settings, f"variants=[{', '.join(made)}]"]
@@ -53,7 +53,11 @@ def test_figure_6_10_what_waits_without_congestion_control_and_what_3cpo_leaves_
 
 
 def test_figure_6_12_what_leaves_before_others_are_heard_of_weighs_less_with_each_transaction() -> None:
-    """All start in one cycle. The gap in bandwidth is small from the beginning; the one in latency closes."""
+    """Check start-up: all hosts start in one cycle, before they can know of each other.
+
+    The difference in bandwidth is small from the beginning, and that in latency shrinks with more
+    transactions.
+    """
     few, many = (f"workload.applications=[{{operations={transactions}}}]" for transactions in (64, 192))
     told = twin("3cpo-fig12", SUITS_16, "workload.spread_cycles=0", few=few, many=many)
     for transactions in ("few", "many"):
@@ -79,7 +83,7 @@ def test_figure_6_13_reads_do_not_wait_with_3cpo_and_writes_alone_do() -> None:
 
 
 def test_figure_6_15_3cpo_uses_what_a_window_leaves_idle() -> None:
-    """Two sets, half as large and half as far apart as the figure's."""
+    """Check two sets of operations, half as large and half as far apart as in the figure."""
     sets = "kind='random', sets=2, set_operations=[32, 128], idle_cycles=[2500, 5000]"
     multicast, mixed = (f"workload.applications=[{{{sets}, unicast_every={every}}}]" for every in (0, 2))
     told = twin("3cpo-fig15", SUITS_16, "workload.spread_cycles=2500", multicast=multicast, mixed=mixed)

@@ -17,15 +17,16 @@ import pandas as pd
 import p4cc
 from harness.plan.scenario import read
 
-_SHORT_BYTES = 8192  # the messages whose 99% the paper's figure 11 has
+_SHORT_BYTES = 8192  # sizes of the messages whose 99% the paper's figure 11 shows
 
 
 def measured(flows: pd.DataFrame, skip_ns: int) -> dict[str, float]:
-    """Return the values of figures 11 to 14 and tables I and II, for the flows of one run that start after `skip_ns`.
+    """Return the values of figures 11 to 14 and tables I and II for one run's flows that start after `skip_ns`.
 
-    `short_p99_us` and `short_p50_us` are completion times of 8 KB messages; `long_gbps` is the mean rate of a long
-    flow; `load_added` and `path_added` are shares: bytes times links over the shortest paths' (all flows), and links of
-    short messages over the shortest. All but `unfinished` are of flows that were delivered.
+    `short_p99_us` and `short_p50_us` are completion times of 8 KB messages. `long_gbps` is the mean
+    rate of a long flow. `load_added` is the relative increase of bytes times links over shortest
+    paths, for all flows. `path_added` is the relative increase of short messages' links. All values
+    except `unfinished` are for delivered flows.
     """
     counted = flows[flows["start_ns"] >= skip_ns]
     short = counted[(counted["group"] == "short") & (counted["size_bytes"] == _SHORT_BYTES)]
@@ -56,7 +57,7 @@ def _load(run: p4cc.Result) -> float:
 @click.option("--skip-ms", type=float, default=6.0, show_default=True, help="Leave out flows that start before.")
 @click.option("--csv", type=click.Path(path_type=Path), help="Write the table there.")
 def main(folder: Path | None, skip_ms: float, csv: Path | None) -> None:
-    """Print a row for each run of the sweep dart-assumptions, which is made unless a folder has it."""
+    """Print a row for each run of the sweep dart-assumptions; without a folder the sweep is run first."""
     results = p4cc.sweep("dart-assumptions") if folder is None else p4cc.load(folder)
     rows = [
         {

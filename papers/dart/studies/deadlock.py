@@ -1,12 +1,14 @@
-"""Dart's lanes with tiny buffers: how many random loads end in a deadlock, and whether anything is lost.
+"""Dart's lanes with tiny buffers: how many random loads end in a deadlock, and whether any packet is lost.
 
     python -m papers.dart.studies.deadlock [--count 200] [--first 1] [--rule turn --rule none] [--csv FILE]
 
-A load is 60 messages of 8 KiB, which start within 20 us, between random hosts of a Clos network whose switches hold a
-few packets a port. Every packet that may be deflected is deflected, up to seven times, and only PFC
-limits senders: there is no congestion control. With lanes that follow turns all messages have to
-arrive, without a packet lost, dropped or sent again, although packets change between the classes
-that PFC pauses. Without a rule for lanes some loads deadlock.
+A load is 60 messages of 8 KiB, which start within 20 us, between random hosts of a Clos network.
+Its switches hold a few packets a port. Every packet that may be deflected is deflected, up to seven
+times. There is no congestion control, so only PFC limits senders.
+
+With lanes that follow turns all messages have to arrive, and no packet may be lost, dropped or sent
+again, although packets change between the classes that PFC pauses. Without a rule for lanes some
+loads deadlock.
 """
 
 from __future__ import annotations
@@ -30,15 +32,15 @@ HOSTS = 8
 class Outcome:
     seed: int
     rule: str
-    ended: str  # how the run has ended: "done", "deadlock" ...
+    ended: str  # reason of the run's end: "done", "deadlock" ...
     changed: int  # packets in the second lane, counted at each switch
-    dropped: int  # packets, acknowledgements too
-    waiting: int  # packets in switches and on links at the end, acknowledgements too
+    dropped: int  # number of packets, including acknowledgements
+    waiting: int  # number of packets in switches and on links at the end, including acknowledgements
     again: int  # data packets that were sent again
 
     @property
     def whole(self) -> bool:
-        """True if everything sent has arrived at once."""
+        """True if every packet arrived at its first sending."""
         return self.ended == "done" and self.dropped == self.waiting == self.again == 0
 
 
@@ -53,7 +55,7 @@ def tables(seed: int, rule: str) -> dict[str, Any]:
     return {
         "cc": "dart",
         "seeds": seed,
-        "limit_ns": 5_000_000,  # less than the time-out: what is lost stays so
+        "limit_ns": 5_000_000,  # less than the time-out, so that lost packets are not sent again
         "topology": {
             "name": "clos",
             "pods": 2,
@@ -66,8 +68,9 @@ def tables(seed: int, rule: str) -> dict[str, Any]:
             "link_delay_ns": 1000,
         },
         "workload": {"name": "streams", "flows": flows},
-        # The least headroom that is enough: two delays, the frame that is one too many, one that is being sent at
-        # either end, and the pause frame. It leaves 25 KB, of which a port may hold an eighth in a class.
+        # This is the least sufficient headroom: two delays, the frame that exceeds the threshold, a
+        # frame that is being sent at either end, and the pause frame. It leaves 25 KB, of which a
+        # port may hold an eighth in a class.
         "switch": {
             "buffer_bytes": 94_000,
             "pfc": {"headroom_delays": 2.0, "headroom_frames": 4, "xon_gap_bytes": 0},

@@ -1,4 +1,4 @@
-"""Input of the study of assumptions from a run's flows."""
+"""Values that the study of assumptions computes from a run's flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dart's parameters: each is a choice that the paper leaves, so the sweep of choices varies it."""
+"""Dart's parameters: the paper leaves each of them open, and the sweep of choices varies it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Small twins of Dart's scenarios: the same files with fewer hosts, messages or milliseconds, in seconds.
+"""Small versions of Dart's scenarios: the same files with fewer hosts, messages or milliseconds.
 
-`tests/harness/test_dart.py` has the worked examples and the properties; here is what each scenario is for.
+`tests/harness/test_dart.py` has the worked examples and the properties. These tests check the
+purpose of each scenario.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ CLASS_4 = 'record.probes=[{kind="queue",reads="enqueued_packets",priority=4,name
 
 @cache
 def twin(name: str, *settings: str) -> dict[str, Result]:
-    """Return results by variant, which names its protocol if there are several.
+    """Return results by variant, whose name includes the protocol if there are several.
 
-    All flows are done, nothing is lost without a reason.
+    Raises AssertionError if a flow is unfinished, a check fails or a frame is malformed.
     """
     results = run(f"dart-{name}", *(part for setting in settings for part in ("--set", setting)))
     for result in results:
@@ -44,7 +45,7 @@ def limits(result: Result, group: str) -> pd.Series[float]:
 
 
 def waiting(result: Result) -> pd.Series[int]:
-    """Bytes in all queues, by time."""
+    """Return the bytes in all queues, by time."""
     return result.queues.groupby("time_ns")["depth_bytes"].sum()
 
 
@@ -76,7 +77,7 @@ def shown(results: dict[str, Result], figure: str) -> dict[str, dict[str, float]
 
 
 def expect_order(result: Result) -> None:
-    """D12. An entry that was made is freed: nothing is lost."""
+    """Check D12: no packet arrives out of order, and every allocated entry is freed."""
     assert result.summary["retransmitted"] == result.flows["naks"].sum() == 0
     assert counted(result, "allocated") == counted(result, "freed")
 
@@ -92,7 +93,10 @@ def test_figure_3_the_long_flow_backs_off_sooner_from_an_incast_that_is_announce
 
 
 def test_figure_9_a_burst_halves_a_rate_and_gives_it_back_each_within_one_and_a_half_rtts() -> None:
-    """D1, DASR alone, as on the testbed. Between two messages of the burst the long flow is alone for a packet."""
+    """Check D1: DASR alone, as on the testbed.
+
+    Between two messages of the burst the long flow is alone for the time of a packet.
+    """
     start_ns = 500_000
     flows = [
         'name="long",source=1,destination=0,size_bytes=65536,messages=250',
@@ -111,7 +115,7 @@ def test_figure_9_a_burst_halves_a_rate_and_gives_it_back_each_within_one_and_a_
 
 
 def test_figure_10_incasts_are_over_sooner_than_with_infinibands_control_and_the_long_flow_has_more() -> None:
-    """D2."""
+    """Check D2: completion times of incasts, and throughput of the long flow."""
     results = twin("fig10", 'cc=["dart","infiniband"]', "workload.count=3", "workload.interval_ns=1_000_000")
     for senders in (2, 4, 8, 16):
         ours, theirs = (results[f"{cc}, {senders} senders"] for cc in ("dart", "infiniband"))
@@ -122,7 +126,7 @@ def test_figure_10_incasts_are_over_sooner_than_with_infinibands_control_and_the
 
 
 def test_figure_10_incasts_as_rare_as_the_papers_leave_the_long_flow_its_throughput_with_either_control() -> None:
-    """D2: in 100 ms InfiniBand's control has taken back what an incast cost the long flow."""
+    """Check D2: after 100 ms InfiniBand's control has compensated the long flow for an incast."""
     results = twin("fig10", 'cc=["dart","infiniband"]', "workload.count=1")
     for senders in (2, 4, 8, 16):
         ours, theirs = (results[f"{cc}, {senders} senders"] for cc in ("dart", "infiniband"))
@@ -131,7 +135,7 @@ def test_figure_10_incasts_as_rare_as_the_papers_leave_the_long_flow_its_through
 
 
 def test_figure_11_what_is_counted_for_tables_1_and_2() -> None:
-    """D5 to D7: marks by port, marks passed on, what links carried, and how long ways were."""
+    """Check D5 to D7: marks by port, echoed marks, bytes on links, and lengths of paths."""
     results = twin("fig11", *MIX)
     ours, without = results["Dart"], results["Dart without deflection"]
     expect_order(ours)
@@ -174,11 +178,11 @@ def test_figure_14_each_part_does_its_part_alone() -> None:
     assert above >= {"Pri-Q"}
     assert "DCQCN" not in above
     bound, free = (median_us(results[name], "short", 8192) for name in ("DASR only", "DASR without look-ahead"))
-    assert bound > free + 1  # look-ahead starts short messages at their share
+    assert bound > free + 1  # with look-ahead, short messages start at their share
 
 
 def test_sensitivity_the_higher_the_threshold_the_less_is_deflected() -> None:
-    """D11. Eight kilobytes are the largest size, sixteen senders the degree, 15 KB the threshold of the others."""
+    """Check D11, with messages of up to 8 KB from sixteen senders, and a threshold of 15 KB elsewhere."""
     results = twin("sensitivity", *MIX, "topology.pods=2")
     thresholds = [counted(results[f"threshold {kb} KB"], "deflected") for kb in (5, 10, 15, 20, 30)]
     assert thresholds == sorted(thresholds, reverse=True)
@@ -196,7 +200,11 @@ def test_sensitivity_the_higher_the_threshold_the_less_is_deflected() -> None:
 
 
 def expect_halves(result: Result, start_ns: int, stop_ns: int) -> None:
-    """D9: of two flows each has a half 1.5 base RTTs after the second one's start, the first all 1.5 after its end."""
+    """Check D9 for two flows.
+
+    Each has half of the link 1.5 base RTTs after the start of the second flow. The first flow has
+    the whole link 1.5 base RTTs after the end of the second one.
+    """
     first, second = (limits(result, name) for name in ("first", "second"))
     over_rtts = 1.5 * result.summary["base_rtt_ns"]
     assert (first.loc[:start_ns] == 10).all()
@@ -206,7 +214,11 @@ def expect_halves(result: Result, start_ns: int, stop_ns: int) -> None:
 
 
 def test_figure_15_one_rtt_with_dart_and_tens_with_the_others() -> None:
-    """The second flow finds an empty queue. What both send before they hear of each other waits until it leaves."""
+    """Check the start of the second flow, which finds an empty queue.
+
+    Both flows send packets before they know of each other; these wait in the queue until the second
+    flow ends.
+    """
     start_ns, stop_ns = 500_000, 1_500_000
     results = twin("fig15")
     rtt_ns = results["dart"].summary["base_rtt_ns"]
@@ -223,7 +235,7 @@ def test_figure_15_one_rtt_with_dart_and_tens_with_the_others() -> None:
 
 
 def test_figure_15_with_an_empty_queue_when_the_second_flow_leaves_too() -> None:
-    """Marks from a packet on have the queue drained: at most a packet of each flow is in it."""
+    """Check marks from one packet on: they drain the queue to at most a packet of each flow."""
     start_ns, stop_ns = 500_000, 1_500_000
     marks = ("programs.dart.kmin_bytes=1_500", "programs.dart.kmax_bytes=1_500")
     (result,) = twin("fig15", 'cc=["dart"]', *marks).values()
@@ -233,7 +245,7 @@ def test_figure_15_with_an_empty_queue_when_the_second_flow_leaves_too() -> None
 
 
 def test_expresspass_two_pairs_share_a_link_and_dart_has_halves_after_two_rtts() -> None:
-    """D10. No data is lost, whatever becomes of credits."""
+    """Check D10: no data is lost, even if credits are."""
     results = twin("expresspass")
     start_ns, stop_ns = 4_000_000, 9_000_000
     for name, result in results.items():
@@ -249,7 +261,7 @@ def test_expresspass_two_pairs_share_a_link_and_dart_has_halves_after_two_rtts()
 
 
 def test_order_is_kept_by_entries_that_know_the_visit_and_not_by_those_as_printed() -> None:
-    """D12."""
+    """Check D12: entries that know the visit keep the order, and entries as printed do not."""
     results = twin("order", "workload.duration_ns=200_000")
     expect_order(results["entries know the visit"])
     assert counted(results["entries know the visit"], "deflected") > 1_000

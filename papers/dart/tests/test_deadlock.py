@@ -1,4 +1,4 @@
-"""Tiny buffers do not deadlock with lanes that follow turns: a small sample of what `make reproduce-dart` runs."""
+"""Lanes that follow turns, with tiny buffers: a small sample of the runs of `make reproduce-dart`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def test_without_a_rule_for_lanes_some_loads_deadlock() -> None:
 
 
 def test_packets_that_count_in_the_class_that_they_leave_by_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control of the first test: a change of lanes then pauses the wrong class, and headroom runs over."""
+    """Check the counterexample of the first test: PFC counts packets in their outgoing class.
+
+    A change of lanes then pauses the wrong class, and packets exceed the headroom.
+    """
     monkeypatch.setattr(network, "dscp_classes", lambda _: None)
     outcomes = [measure(seed, "turn") for seed in SEEDS]
     assert sum(outcome.dropped for outcome in outcomes) > 0

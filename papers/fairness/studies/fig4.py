@@ -2,9 +2,9 @@
 
     python -m papers.fairness.studies.fig4 [--csv FILE] [--plot FILE]
 
-"Fast Convergence to Fairness" (Snyder and Lebeck), IV-B and figure 4; thesis, 4.1.2 and figure 4.2. A decrease per s
-ACKs is S' = -beta S^2 / (s MTU), one per RTT R' = -beta R / r; both have closed solutions. The
-difference of two rates measures their unfairness. Rates are in bytes per ns, and times in ns.
+"Fast Convergence to Fairness" (Snyder and Lebeck), IV-B and figure 4; thesis, 4.1.2 and figure 4.2. With a decrease
+per s ACKs, S' = -beta S^2 / (s MTU). With one per RTT, R' = -beta R / r. Both have closed solutions. The difference of
+two rates measures their unfairness. Rates are in bytes per ns, and times in ns.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def per_rtt(rate: float, times_ns: Array, rtt_ns: float = RTT_NS) -> Array:
 
 
 def table(times_ns: Array) -> dict[str, Array]:
-    """Return the differences between both flows' rates, by kind of decrease, and the disadvantage per RTT (eq. 2)."""
+    """Return the difference of both flows' rates by kind of decrease, and the disadvantage per RTT (eq. 2)."""
     high, low = RATES
     rtt = per_rtt(high, times_ns) - per_rtt(low, times_ns)
     acks = per_acks(high, times_ns) - per_acks(low, times_ns)
@@ -47,7 +47,7 @@ def table(times_ns: Array) -> dict[str, Array]:
 
 
 def time_to(part: float, times_ns: Array, difference: Array) -> float:
-    """Return the time at which the difference has fallen to a share of its first value."""
+    """Return the time, in ns, at which the difference has fallen to a share of its first value."""
     return float(times_ns[np.argmax(difference <= part * difference[0])])
 
 

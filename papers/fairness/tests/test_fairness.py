@@ -1,6 +1,7 @@
-"""Claims C1 to C5 and C7 to C12: what HPCC and Swift do in staggered incasts and on a Clos, and what VAI and SF change.
+"""Claims C1 to C5 and C7 to C12: HPCC and Swift in staggered incasts and on a Clos, with and without VAI and SF.
 
-The incasts are the figures', whole; the Clos is a small twin. Bounds are around papers/fairness/README.md's.
+The incasts are those of the figures; the Clos is a small version. Bounds are around the values in
+papers/fairness/README.md.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ SETTLING_NS = 200_000  # time to settle after the last start
 
 
 def variants(figure: str) -> dict[str, Result]:
-    """Return results by name; every run is complete, and nothing was lost or paused."""
+    """Return results by name, after checking that every run is complete, without losses and pauses."""
     results = run(f"fairness-{figure}")
     for result in results:
         summary = result.summary
@@ -27,12 +28,12 @@ def variants(figure: str) -> dict[str, Result]:
 
 
 def in_order_of_start(result: Result) -> pd.Series[float]:
-    """Finish times, ns."""
+    """Return finish times in ns, in the order of starts."""
     return result.flows.sort_values("start_ns", kind="stable")["delivered_ns"].reset_index(drop=True)
 
 
 def order(result: Result) -> float:
-    """Rank correlation of start and finish: -1 when those that start last finish first."""
+    """Return the rank correlation of start and finish: -1 if the last to start is the first to finish."""
     return float(result.flows["start_ns"].corr(result.flows["delivered_ns"], method="spearman"))
 
 
@@ -45,7 +46,10 @@ def fair_from_ns(result: Result) -> float:
 
 
 def settled_queue(result: Result) -> pd.Series[float]:
-    """Depths of the bottleneck, bytes, while all flows are there: some time after the last start, to the first end."""
+    """Return the bottleneck's depths in bytes while all flows are active.
+
+    They begin SETTLING_NS after the last start, and end with the first flow.
+    """
     place, queues = result.summary["bottleneck"], result.queues
     here = queues[(queues["switch"] == place["switch"]) & (queues["port"] == place["port"])]
     start, end = result.flows["start_ns"].max() + SETTLING_NS, result.flows["delivered_ns"].min()
@@ -55,7 +59,7 @@ def settled_queue(result: Result) -> pd.Series[float]:
 @pytest.mark.parametrize("protocol", ["HPCC", "Swift"])
 class TestSixteenToOne:
     def test_late_starters_finish_first(self, protocol: str) -> None:
-        """C1, C2."""
+        """Check C1 and C2 for the default parameters."""
         result = variants("fig5")[protocol]
         finish = in_order_of_start(result)
         assert order(result) < -0.7
@@ -63,7 +67,7 @@ class TestSixteenToOne:
 
     @pytest.mark.parametrize("variant", ["1 Gb/s", "random feedback"])
     def test_a_high_increase_or_random_feedback_end_that(self, protocol: str, variant: str) -> None:
-        """C1, C2."""
+        """Check C1 and C2 for changed parameters."""
         results = variants("fig5")
         default, changed = results[protocol], results[f"{protocol} {variant}"]
         finish = in_order_of_start(changed)
@@ -72,7 +76,7 @@ class TestSixteenToOne:
         assert spread_ns(changed) < 0.5 * spread_ns(default)
 
     def test_and_are_fair_much_sooner(self, protocol: str) -> None:
-        """C3; C8: VAI and SF as soon as the best of them."""
+        """Check C3, and C8: VAI and SF are fair as soon as the best variant."""
         results = variants("fig5")
         assert fair_from_ns(results[protocol]) > 700_000
         for variant in ("1 Gb/s", "random feedback"):
@@ -80,33 +84,33 @@ class TestSixteenToOne:
         assert fair_from_ns(results[f"{protocol} VAI SF"]) <= fair_from_ns(results[f"{protocol} 1 Gb/s"])
 
     def test_a_high_increase_costs_a_queue_that_swings_more(self, protocol: str) -> None:
-        """C4."""
+        """Check C4: the queue's mean and deviation."""
         results = variants("fig5")
         default, high = (settled_queue(results[name]) for name in (protocol, f"{protocol} 1 Gb/s"))
         assert high.std() > 1.3 * default.std()
         assert high.mean() > 1.1 * default.mean()
 
     def test_with_vai_and_sf_all_finish_close_together(self, protocol: str) -> None:
-        """C7."""
+        """Check C7: the time between the first and the last finish."""
         results = variants("fig5")
         assert spread_ns(results[f"{protocol} VAI SF"]) < 0.4 * spread_ns(results[protocol])
 
 
 def test_hpcc_with_vai_and_sf_keeps_the_queue_near_empty() -> None:
-    """C8."""
+    """Check C8 for HPCC."""
     queue = settled_queue(variants("fig5")["HPCC VAI SF"])
     assert queue.mean() < 5_000
     assert queue.quantile(0.99) < 20_000
 
 
 def test_swift_with_vai_and_sf_has_the_smallest_queue() -> None:
-    """C8: it runs without flow-based scaling."""
+    """Check C8 for Swift, which has no flow-based scaling with VAI and SF."""
     queues = {name: settled_queue(r).mean() for name, r in variants("fig5").items() if name.startswith("Swift")}
     assert min(queues, key=lambda name: queues[name]) == "Swift VAI SF"
 
 
 class TestNinetySixToOne:
-    """C9."""
+    """Checks of C9."""
 
     def test_hpcc_with_vai_and_sf_is_fair_from_the_start_with_a_short_queue(self) -> None:
         results = variants("fig5c")
@@ -127,7 +131,7 @@ class TestNinetySixToOne:
         assert means[:2] == ["Swift VAI SF or RTT", "Swift VAI SF"]
 
     def test_swift_settles_if_decreases_need_not_wait_for_thirty_acks(self) -> None:
-        """Thirty ACKs are some 60 RTTs here: the rates swing with them, and without them they are equal."""
+        """Check decreases once in thirty ACKs, which are some 60 RTTs here, against at least once in an RTT."""
         results = variants("fig5c")
         late = {name: results[name].jain.query("3e6 < time_ns < 7e6")["jain"] for name in results}
         assert late["Swift VAI SF or RTT"].min() > 0.98
@@ -144,7 +148,7 @@ SETTINGS = [argument for setting in TWIN for argument in ("--set", setting)]
 
 @pytest.mark.parametrize("protocol", ["hpcc", "swift"])
 def test_on_a_clos_long_flows_have_a_shorter_tail_with_vai_and_sf(protocol: str) -> None:
-    """C10, C12: Hadoop's flow sizes; the medians stay."""
+    """Check C10 and C12 with Hadoop's flow sizes: the tail is shorter, and medians stay."""
     both = ("--cc", protocol, "--cc", f"{protocol}+vai+sf")
     slowdown, long = {}, {}
     for result in run("fairness-fig10", *both, *SETTINGS):

@@ -1,4 +1,4 @@
-"""The fluid model of sampling frequency against its equations and the paper's figure 4 (claim C6)."""
+"""The fluid model of sampling frequency, compared with its equations and the paper's figure 4 (claim C6)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_both_rates_solve_their_equations() -> None:
 def test_per_acks_gains_at_first_if_and_only_if_the_papers_condition_holds(
     low: float, ratio: float, rtt_ns: float, acks: int, mtu_bytes: float
 ) -> None:
-    """1/r < (C1 + C0) / (s MTU)."""
+    """Check the paper's condition: 1/r < (C1 + C0) / (s MTU)."""
     high = ratio * low
     ahead = (high + low) / (acks * mtu_bytes) * rtt_ns
     if 0.9 < ahead < 1.1:
@@ -43,7 +43,7 @@ def test_per_acks_gains_at_first_if_and_only_if_the_papers_condition_holds(
 
 
 def test_figure_4() -> None:
-    """100 and 50 Gb/s: much faster at first; the advantage then diminishes to nothing."""
+    """Check 100 and 50 Gb/s: the difference falls much faster at first, and the advantage then vanishes."""
     columns = fluid.table(TIMES_NS)
     advantage = columns["advantage"]
     assert advantage[0] == 0
@@ -55,7 +55,7 @@ def test_figure_4() -> None:
     assert abs(advantage[-1]) < 0.01
     halves = [fluid.time_to(0.5, TIMES_NS, columns[kind]) for kind in ("per_acks", "per_rtt")]
     assert halves[1] > 10 * halves[0]
-    # The closed form of a decrease per RTT: ln 2 / beta RTTs.
+    # The closed solution for a decrease per RTT halves the rate in ln 2 / beta RTTs.
     assert halves[1] == pytest.approx(np.log(2) / 0.5 * fluid.RTT_NS, abs=100)
 
 

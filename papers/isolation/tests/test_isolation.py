@@ -1,4 +1,4 @@
-"""Chapter 3's attacks, in small: who gets what of a link under which scope of congestion control."""
+"""Chapter 3's attacks in small runs: shares of a link by scope of congestion control."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reports.figures.isolation_matrix import gains, penalties
 from reports.groups import compare
 from tests.margins import packet_gbps
 
-# Twins of the built-in scenarios: which of their variants, and what makes them small.
+# Small versions of built-in scenarios: some of their variants, and the keys that are changed.
 FIG9 = ("4, per QP", "4, per destination", "16, no CC")
 FIG10 = ("staggered", "parallel", "staggered, ECN at 8 KB")
 STREAMS = [{"name": str(i), "source": i, "destination": i + 2, "stop_ns": 2_000_000} for i in range(2)]
@@ -60,7 +60,7 @@ for tables, folder in json.load(sys.stdin):
 
 
 def twin(name: str) -> dict[str, Any]:
-    """Return the tables of a small scenario, named by the built-in one, and what is different."""
+    """Return the tables of a small scenario, which `TWINS` describes."""
     variants, changes = TWINS[name]
     tables = scenario.read(scenario.find(name.partition(" ")[0]))
     tables["variants"] = [variant for variant in tables["variants"] if variant["name"] in variants]
@@ -75,7 +75,7 @@ def twin(name: str) -> dict[str, Any]:
 
 @cache
 def results(name: str) -> dict[str, Result]:
-    """Return results by variant, all made by one process with compiled hosts."""
+    """Return results by variant; one process with compiled hosts makes all runs."""
     return {result.summary["variant"]: result for result in load_all(all_twins() / name)}
 
 
@@ -98,7 +98,10 @@ def found(result: Result) -> dict[str, Any]:
 
 
 def test_a_parallel_attack_gains_by_queue_pairs_and_nothing_by_turns_of_ports() -> None:
-    """Figure 3.9: 2 ms of it at 10 Gb/s. In turns of ports, the two are at most a packet apart."""
+    """Check figure 3.9 with 2 ms at 10 Gb/s.
+
+    If ports take turns, attackers and victims differ by at most a packet.
+    """
     share = {name: found(result)["attackers_share"] for name, result in results("isolation-fig9").items()}
     assert share["16, no CC"] == pytest.approx(0.5, abs=packet_gbps(2e6) / 10)
     assert round(share["4, per QP"] / (1 - share["4, per QP"])) == 4
@@ -106,7 +109,7 @@ def test_a_parallel_attack_gains_by_queue_pairs_and_nothing_by_turns_of_ports() 
 
 
 def test_a_staggered_attack_beats_a_parallel_one() -> None:
-    """Figure 3.10, against a flow that has had the link for 0.3 ms."""
+    """Check figure 3.10, against a flow that has used the link alone for 0.3 ms."""
     rates = {name: found(r)["attackers"]["flow_rate_bps"] / 1e9 for name, r in results("isolation-fig10").items()}
     assert 55 < rates["staggered"] < 75
     assert rates["parallel"] < 0.6 * rates["staggered"]
@@ -114,9 +117,10 @@ def test_a_staggered_attack_beats_a_parallel_one() -> None:
 
 
 def test_the_testbeds_nics_give_the_staggered_attack_the_thesis_rates() -> None:
-    """Figure 3.10, with the settings by which the page says that claim I2 holds; the thesis has 74, 60 and 74 Gb/s.
+    """Check claim I2 with figure 3.10 and the README's settings; the thesis has 74, 60 and 74 Gb/s.
 
-    It rounds 74 Gb/s, and says "about 60": 5% of that are less than half the way to the 70 of other settings.
+    The thesis rounds 74 Gb/s and says "about 60". A tolerance of 5% is less than half of the
+    distance to 70 Gb/s, which other settings give.
     """
     results_by_variant = results("isolation-fig10 by the testbed's NICs")
     rates = {name: found(r)["attackers"]["flow_rate_bps"] / 1e9 for name, r in results_by_variant.items()}
@@ -127,7 +131,7 @@ def test_the_testbeds_nics_give_the_staggered_attack_the_thesis_rates() -> None:
 
 
 def test_breaking_up_long_flows_costs_short_ones() -> None:
-    """Figure 3.11 on a rack of 8 hosts: the tail of flows of up to 25 KB."""
+    """Check figure 3.11 on a rack of 8 hosts: the tail of flows of up to 25 KB."""
     worst = {
         name: result.flows.query("role == 'victim' and size_bytes <= 25_000")["slowdown"].quantile(0.99)
         for name, result in results("isolation-fig11").items()
@@ -137,7 +141,7 @@ def test_breaking_up_long_flows_costs_short_ones() -> None:
 
 
 def test_a_short_flow_pays_for_the_pairs_window() -> None:
-    """Figure 3.12 on a rack of 4 hosts, whose pairs are used again and again."""
+    """Check figure 3.12 on a rack of 4 hosts, where new flows mostly find an existing pair."""
     slow = {
         name: result.flows.query("20_000 <= size_bytes <= 110_000")["slowdown"].quantile(0.99)
         for name, result in results("isolation-fig12").items()
@@ -151,7 +155,7 @@ def test_a_short_flow_pays_for_the_pairs_window() -> None:
 
 
 def test_the_matrix_tells_secure_from_vulnerable() -> None:
-    """Table 3.2: by queue pair both attacks gain, by pair of hosts several queue pairs are worth one."""
+    """Check table 3.2: attacks gain with scope `qp`, and parallel ones gain nothing with scope `pair`."""
     of_qps, of_pairs = (list(results(name).values()) for name in ("isolation-matrix", "isolation-matrix by pair"))
     table = gains(of_qps + of_pairs)
     assert list(table.index) == [("dcqcn", "qp"), ("dcqcn", "pair")]

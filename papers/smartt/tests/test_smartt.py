@@ -1,6 +1,6 @@
-"""Small twins of the scenarios of SMaRTT-REPS: the same networks with fewer hosts or bytes, in seconds.
+"""Small versions of the scenarios of SMaRTT-REPS: the same networks with fewer hosts or bytes.
 
-An ideal time is that of the busiest link at full rate, and one way through the empty network.
+An ideal time is that of the busiest link at full rate, plus one way through the empty network.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.e2e.runs import run
 
 PACKET_BYTES = 4154
 PACKET_NS = PACKET_BYTES * 8 / 800  # time of a packet at 800 Gb/s
-ONE_WAY_NS = 5_850  # over five switches
+ONE_WAY_NS = 5_850  # one way through five switches
 QUEUE_BYTES = 1_145_800
 
 # 32 hosts: two pods of a rack of 16.
@@ -26,7 +26,7 @@ ALGORITHM_4 = ("--lb", "reps", "--set", "load_balancers.reps.use_once=false")
 
 
 def twin(figure: str, *arguments: str) -> dict[str, Result]:
-    """Return results by variant; every run is complete, with every byte delivered and no unexplained loss."""
+    """Return results by variant, after checking that all bytes are delivered and all checks hold."""
     results = run(f"smartt-{figure}", *arguments)
     for result in results:
         summary = result.summary
@@ -41,18 +41,18 @@ def drops(result: Result) -> dict[str, int]:
 
 
 def deepest_bytes(result: Result) -> int:
-    """Return the largest depth of all queues, data and headers, as sampled."""
+    """Return the largest sampled depth of all queues, of data and of headers, in bytes."""
     return int(result.queues["depth_bytes"].max())
 
 
 def over_ideal(result: Result, packets: float) -> float:
-    """Completion over the time in which a link carries so many packets."""
+    """Return the completion time relative to the time in which a link carries this number of packets."""
     return float(result.summary["last_delivery_ns"] / (packets * PACKET_NS + ONE_WAY_NS))
 
 
 @pytest.mark.parametrize(("figure", "oversubscription"), [("fig11", 2), ("fig6", 8), ("fig1", 8)])
 def test_permutations(figure: str, oversubscription: int) -> None:
-    """Figures 1, 6 and 11: close to the ideal, the queues within their limits, nothing dropped."""
+    """Check figures 1, 6 and 11: nearly ideal times, queues within their limits, and no drops."""
     arguments = ("--cc", "smartt", "--lb", "reps", "--set", "workload.size_bytes=2097152", "--set", "variants=[]")
     (result,) = twin(figure, *TREE, *arguments).values()
     assert drops(result) == {}
@@ -62,7 +62,7 @@ def test_permutations(figure: str, oversubscription: int) -> None:
 
 
 def test_one_longer_flow_reclaims_the_bandwidth() -> None:
-    """Figure 11d: FastIncrease, after all others have finished."""
+    """Check figure 11d: FastIncrease of the last flow, after all others have finished."""
     size = ("--set", "workload.first_size_bytes=4194304", "--set", "topology.aggs_per_pod=4", "--set", "variants=[]")
     (fast,) = twin("fig11", *TREE, "--cc", "smartt", *size).values()
     (slow,) = twin("fig11", *TREE, "--cc", "smartt", *size, "--set", "protocols.smartt.fast_increase=false").values()
@@ -71,7 +71,7 @@ def test_one_longer_flow_reclaims_the_bandwidth() -> None:
 
 
 def test_signals() -> None:
-    """Figure 3: both signals finish before either alone, and with less spread; reacting rarely costs under 5%."""
+    """Check figure 3: both signals together finish before each alone, and rare reactions cost under 5%."""
     results = twin("fig3", *K4, "--set", "workload.size_bytes=4194304")
     last = {name: result.summary["last_delivery_ns"] for name, result in results.items()}
     assert last["SMaRTT"] < min(last["ECN alone"], last["delay alone"])
@@ -81,7 +81,7 @@ def test_signals() -> None:
 
 
 def test_waiting_to_decrease() -> None:
-    """Figure 5b: a network that is not over-subscribed."""
+    """Check figure 5b, on a network that is not over-subscribed."""
     results = twin("fig5b", *K4, "--set", "workload.size_bytes=2097152")
     for result in results.values():
         assert over_ideal(result, 512) < 1.4
@@ -90,7 +90,7 @@ def test_waiting_to_decrease() -> None:
 
 
 def test_a_link_at_half_rate() -> None:
-    """Figure 7a-b: with REPS messages are faster, their tail above all, and so is the job."""
+    """Check figure 7a-b: with REPS the mean, the tail and the job are faster."""
     vector = ("--set", "variants=[]", "--set", "workload.size_bytes=16000000")
     results = twin("fig7", *vector)
     reps, spray = results["smartt, reps"], results["smartt, spray"]
@@ -104,7 +104,7 @@ def test_a_link_at_half_rate() -> None:
 
 
 def test_pulls_fill_a_link_that_charges_framing_and_no_more() -> None:
-    """Figure 10 with EQDS, small: past the speculative windows the receiver's queue is short and nothing is trimmed."""
+    """Check a small figure 10 with EQDS: the receiver's queue is short, and no packet is trimmed."""
     arguments = ("--cc", "eqds", "--set", "framing=true", "--set", "workload.senders=4")
     speculation = ("--set", "protocols.eqds.speculative_bdp=0.1")
     (result,) = twin("fig10", *K4, *arguments, *speculation).values()
@@ -114,7 +114,7 @@ def test_pulls_fill_a_link_that_charges_framing_and_no_more() -> None:
 
 
 def test_a_link_that_fails() -> None:
-    """Figure 7c: what is on the link or sent to it is lost with a reason; REPS loses an order of magnitude less."""
+    """Check figure 7c: packets lost on the link have a reason, and REPS loses a tenth of spraying's."""
     size = ("--set", "topology.hosts_per_leaf=8", "--set", "workload.size_bytes=8000000")
     results = twin("fig7c", *size, "--set", "topology.spines=4")
     lost = {name: sum(drops(result).values()) for name, result in results.items()}
@@ -123,7 +123,7 @@ def test_a_link_that_fails() -> None:
 
 
 def test_without_trimming() -> None:
-    """Figures 8 and 9: packets that find the queue full are dropped; it costs at most two base RTTs."""
+    """Check figures 8 and 9: full queues drop packets, which costs at most two base RTTs."""
     results = twin("fig8", *K4, "--set", "workload.senders=12")
     trimming, without = results["trimming"], results["without trimming"]
     assert drops(trimming) == {}
@@ -134,14 +134,14 @@ def test_without_trimming() -> None:
 
 @pytest.mark.parametrize("senders", [4, 15])
 def test_incast(senders: int) -> None:
-    """Figure 10."""
+    """Check figure 10."""
     (result,) = twin("fig10", *K4, "--cc", "smartt", "--set", f"workload.senders={senders}").values()
     assert drops(result) == {}
     assert over_ideal(result, 256 * senders) < 1.25
 
 
 def test_all_to_all() -> None:
-    """Figure 12: the ToRs' uplinks carry what goes to the other rack."""
+    """Check figure 12, in which the ToRs' uplinks carry the data for the other rack."""
     (result,) = twin(
         "fig12", *TREE, "--cc", "smartt", "--set", "variants=[]", "--set", "workload.size_bytes=131072"
     ).values()
@@ -150,11 +150,11 @@ def test_all_to_all() -> None:
 
 
 def test_single_messages_of_an_all_to_all_are_late_by_their_first_window() -> None:
-    """Single messages of an all-to-all are late by their first window.
+    """Check why single messages of an all-to-all are late: they are sent at once in a too large window.
 
-    Each is sent whole at once, five times what the window could be; who loses most of it stays at a few
-    packets, as new messages keep the uplinks' queues full. With a window from the start that the path has
-    room for, none is late.
+    The first window is five times what a path can take. A message that loses most of its first
+    packets stays at a window of a few packets, because new messages keep the uplinks' queues full.
+    With a suitable limit of the window no message is late.
     """
     racks = ("--set", "topology.hosts_per_tor=8", "--set", "topology.aggs_per_pod=2", "--set", "topology.pods=3")
     sampled = ("--set", "record.rate_interval_ns=2000", "--set", "variants=[]", "--set", "workload.window=8")
@@ -171,7 +171,7 @@ def test_single_messages_of_an_all_to_all_are_late_by_their_first_window() -> No
     assert bounded.summary["last_delivery_ns"] < printed.summary["last_delivery_ns"]
 
     flows = across_racks(printed)
-    assert (flows["first_sent_ns"] - flows["start_ns"]).max() < 1_000  # none waits for another of its host
+    assert (flows["first_sent_ns"] - flows["start_ns"]).max() < 1_000  # no message waits for another one of its host
     assert printed.summary["timeouts"] == 0
     late = flows["fct_ns"] > flows["fct_ns"].quantile(0.99)
     assert windows_packets(printed, flows[late]).median() < 5
@@ -184,14 +184,17 @@ def across_racks(result: Result) -> pd.DataFrame:
 
 
 def windows_packets(result: Result, flows: pd.DataFrame) -> pd.Series[float]:
-    """Return all samples of these flows' windows from an RTT after their start on."""
+    """Return all samples of these flows' windows, in packets, from an RTT after their start."""
     samples = result.rates.merge(flows[["qp", "start_ns", "delivered_ns"]], on="qp")
     begun = samples["time_ns"] > samples["start_ns"] + result.summary["base_rtt_ns"]
     return samples[begun & (samples["time_ns"] < samples["delivered_ns"])]["window_bytes"] / PACKET_BYTES
 
 
 def test_incast_of_100_without_a_drop_of_any_kind() -> None:
-    """Trimming never loses the header: queue and header queue of one BDP, trim size 64. Every byte comes once."""
+    """Check that trimming loses no header, with queues of one BDP and trimmed packets of 64 bytes.
+
+    Every byte arrives once.
+    """
     settings = ["cc='smartt'", "workload.senders=100", "workload.size_bytes=1000000", "record.rate_interval_ns=0"]
     scenario, folder = load("smartt-fig10", settings)
     (planned,) = plan("incast", scenario, folder)

@@ -1,9 +1,10 @@
-"""Study of the thesis' figures 5.10 and 5.11 that counts each piece of a broken-up flow as a flow, or all as one.
+"""Study of the thesis' figures 5.10 and 5.11 with pieces of broken-up flows, and with whole flows.
 
     python -m papers.sperc.studies.pieces [--folder FOLDER] [--csv FILE]
 
 The thesis divides a flow over a BDP "into smaller flows", and takes the largest latency, the slowdown and the mean
-weight "of each flow". Tables and reports of a run have the flow as a whole. Each row is a run and a way to count.
+weight "of each flow". It does not say whether a piece is a flow. Tables and reports of a run have whole flows. Each row
+is a run and one of the two ways to count.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ _MOST_BYTES = 1_000_000
 def measured(flows: pd.DataFrame) -> dict[str, float]:
     """Return the values of figures 5.10 and 5.11 for a table of flows or of pieces.
 
-    `latency_p999_us` is the 99.9% quantile over all of the largest latency of their packets. All
-    other values are for those of 10 KB to 1 MB: their number, quantiles of their slowdowns and of
-    the slowdowns times the mean weight, and the number of these products over 4. Of those that were
-    not delivered only the number is known.
+    `latency_p999_us` is the 99.9% quantile of the largest packet latencies of all flows. All other
+    values are for flows of 10 KB to 1 MB: their number, quantiles of their slowdowns, quantiles of
+    slowdown times mean weight, and the number of these products above 4. Undelivered flows are only
+    counted.
     """
     arrived = flows[flows["slowdown"].notna()]
     size = arrived["size_bytes"]
@@ -47,7 +48,7 @@ def measured(flows: pd.DataFrame) -> dict[str, float]:
 @click.option("--folder", type=click.Path(path_type=Path, exists=True), help="Results of sperc-fig9.")
 @click.option("--csv", type=click.Path(path_type=Path), help="Write the table there.")
 def main(folder: Path | None, csv: Path | None) -> None:
-    """Print two rows for each run of sperc-fig9 with 1RC and weights, which are made unless a folder has them."""
+    """Print two rows for each run of sperc-fig9 with 1RC and weights; without a folder it is run first."""
     results = p4cc.load(folder) if folder else p4cc.run("sperc-fig9", cc=["sperc+1rc+weights"], seeds="1-3")
     rows = [
         {"run": run.name, "seed": run.seed, "counted_as": counted_as, **measured(table)}

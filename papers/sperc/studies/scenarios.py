@@ -2,11 +2,12 @@
 
     python -m papers.sperc.studies.scenarios [--count 300] [--first 0] [--network NAME]... [--csv FILE]
 
-Each control packet goes through p4src/sperc.p4, link by link, at times of its own; no data is sent.
-One switch represents all links, with a port for each. A flow sends its next control packet a period
-after the last one, and its first in the first period. N is the number of iterations that a
-water-filling in parallel takes; a round is a round of the program, 1.5 periods, and rounds count
-from the last flow's first packet on.
+Each control packet goes through p4src/sperc.p4, link by link; no data is sent. One switch
+represents all links, with a port for each. A flow sends its first control packet in the first
+period, and each further one a period after the one before.
+
+N is the number of iterations of a parallel water-filling. A round is a round of the program, 1.5
+periods. Rounds count from the first packet of the last flow.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ PERIOD_NS = SwitchView.base_rtt_ns
 ROUND_NS = PERIOD_NS * 3 // 2
 HOP_NS = 1_000
 TOLERANCE = 0.01
-MORE_ROUNDS = 20  # rounds that are observed after the last that counts
+MORE_ROUNDS = 20  # rounds that are observed after the limit
 HEADROOM = 0.05
 RATES_BPS = (10 * 10**9, 25 * 10**9, 40 * 10**9, 100 * 10**9)
 NETWORKS = ("random", "fat-tree")
@@ -70,8 +71,8 @@ class Outcome:
     links: int
     flows: int
     iterations: int  # N
-    rounds: float | None  # rounds until all rates are right for good; None: they are not right at the end
-    error: float  # the largest relative one after 6N rounds
+    rounds: float | None  # rounds until all rates are correct to the end; None: they are not correct at the end
+    error: float  # largest relative error after 6N rounds
 
     @property
     def in_time(self) -> bool:
@@ -126,7 +127,7 @@ class Links:
         ]
 
     def process(self, link: int, body: bytes, now_ns: int) -> bytes:
-        """Return the contents of a control packet behind this link."""
+        """Return the contents of a control packet after the program has processed it at this link."""
         ((_, frame),) = self._switch.process(0, self._starts[link] + body + bytes(wire.ICRC_BYTES), now_ns)
         return frame[wire.AFTER_BTH : wire.AFTER_BTH + len(body)]
 
@@ -158,7 +159,7 @@ class Flow:
     sent_ns: int = 0
 
     def returned(self) -> float:
-        """Return the rate of a returned control packet, bit/s, whose records are again as they were sent."""
+        """Return the rate, in bit/s, of a returned control packet, whose records are in the order of sending."""
         records = self.body[HEADER_BYTES:]
         turned = RECORD_BYTES * len(self.path)
         kept = records[-turned:] + records[:-turned]

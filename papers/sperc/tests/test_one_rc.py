@@ -1,4 +1,4 @@
-"""1RC and weights in the virtual world: small twins of `sperc-fig5` and `sperc-fig8`."""
+"""1RC and weights in the virtual world: small versions of `sperc-fig5` and `sperc-fig8`."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_receivers_miss_nothing_though_switches_one_after_the_other_drop(tmp_pat
 
 
 def test_with_1rc_short_flows_wait_less_where_all_flows_are_short(tmp_path: Path) -> None:
-    """Queues: exempt flows have nobody who limits them."""
+    """Check queues, which are longer with exempt flows because nothing limits these."""
     queues: dict[str, float] = {"exempt": 0.0, "1rc": 0.0}
     for result in results(tmp_path, FAST):
         queues[result.summary["variant"].rpartition(", ")[2]] += result.summary["bottleneck"]["queue_max_bytes"]

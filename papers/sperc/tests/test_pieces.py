@@ -1,4 +1,4 @@
-"""Counts of flows that an attack breaks up."""
+"""Values that the study of pieces computes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def test_quantiles_are_of_what_is_delivered_and_of_the_figures_sizes() -> None:
     )
     found = measured(table)
     assert (found["counted"], found["unfinished"], found["middle"]) == (5, 1, 2)
-    # Quantiles are interpolated: between 3 and 4 us, and between the two flows of the figure's sizes.
+    # Quantiles are interpolated: the latency between 3 and 4 us, the others between the two flows
+    # of the figure's sizes.
     assert found["latency_p999_us"] == pytest.approx(3.997)
     assert found["slowdown_p999"] == pytest.approx(6.0 + 0.999 * 6.0)
     assert found["weighted_p999"] == pytest.approx(3.0 + 0.999 * 3.0)

@@ -1,4 +1,4 @@
-"""s-PERC reaches the max-min allocation of random networks: a small sample of what `make reproduce-sperc` runs."""
+"""s-PERC on random networks: a small sample of the runs of `make reproduce-sperc`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""s-PERC in the virtual world, through p4src/sperc.p4: max-min rates, and nothing left behind."""
+"""s-PERC in the virtual world, through p4src/sperc.p4: rates are max-min, and no state of flows remains."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ GBPS = {"s0": 40.0, "s1": 40.0, "from 2": 100.0, "from 4": 100.0, "to 5": 100.0}
 
 @pytest.fixture(scope="module", params=[False, True], ids=["host", "switch"])
 def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Result:
-    """Return a run; the NIC's own link is processed by the host, or by a switch in the NIC."""
+    """Return the result of a run in which the host, or a switch in the NIC, processes the NIC's own link."""
     folder = tmp_path_factory.mktemp("sperc")
     scenario = folder / "rows.toml"
     in_a_switch = bool(request.param)
@@ -70,7 +70,7 @@ def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def limits_gbps(one: Result, from_us: int, to_us: int) -> pd.DataFrame:
-    """Smallest and largest rate limit of each flow."""
+    """Return the smallest and the largest rate limit of each flow, in Gb/s."""
     rates = one.rates.query(f"{from_us * 1000} <= time_ns <= {to_us * 1000}")
     names = one.flows.set_index("qp")["group"]
     return (rates.groupby("qp")["rate_limit_bps"].agg(["min", "max"]) / 1e9).rename(index=names)
@@ -81,7 +81,10 @@ def limits_gbps(one: Result, from_us: int, to_us: int) -> pd.DataFrame:
     [(100, 290, ("f1", "f2", "f3", "f4", "f5")), (390, 590, ("f1", "f3", "f4", "f5"))],
 )
 def test_rates_are_max_min_and_stay(result: Result, from_us: int, to_us: int, flows: tuple[str, ...]) -> None:
-    """Check rates some round trips after the last change, f2's end included: quotients of what others' leave."""
+    """Check the rates some round trips after the last change, and after the end of f2.
+
+    The tolerance is that of a quotient of quotients.
+    """
     capacity = {link: (1 - HEADROOM) * gbps for link, gbps in GBPS.items()}
     ideal = dict(zip(flows, max_min(capacity, [PATHS[flow] for flow in flows]), strict=True))
     found = limits_gbps(result, from_us, to_us)
@@ -95,7 +98,7 @@ def test_nothing_is_left_of_flows_that_have_ended(result: Result) -> None:
     assert sum(result.summary["drops"].values()) == 0
     state = result.table("program_state")
     registers = set(state[state["kind"] == "register"]["object"])
-    assert "round_end_of" in registers  # links have been asked
+    assert "round_end_of" in registers  # links have processed control packets
     assert not registers & {"sum_e_of", "num_b_of", "interval_of"}
 
 
@@ -149,12 +152,15 @@ def test_after_an_outage_hosts_are_as_fast_as_without(tmp_path: Path) -> None:
     for measured in gbps.values():
         usual = measured.pop("never")
         assert usual["over"] > 4.5
-        either_count = 2 * packet_gbps(700e3)  # the shorter interval's
+        either_count = 2 * packet_gbps(700e3)  # of the shorter interval
         assert measured == {outage: pytest.approx(usual, abs=either_count) for outage in ("for 100 us", "for 1 ms")}
 
 
 def test_what_an_outage_leaves_behind_is_told_and_is_no_error(tmp_path: Path) -> None:
-    """The flow starts while the link is down: the switch ahead of it has counted a flow of which it hears no more."""
+    """Check a flow that starts while a link is down.
+
+    The switch before the link has counted the flow, and gets no message about its end.
+    """
     scenario = tmp_path / "outage.toml"
     text = OUTAGE.replace("4_000_000", "900_000").replace("3_000_000", "550_000").replace("\\\n", "")
     scenario.write_text(text.replace('name = "over",', 'name = "over", start_ns = 520_000,'))

@@ -1,10 +1,9 @@
-"""Ultra Ethernet beside SMaRTT, EQDS, HPCC and DCQCN in the SMaRTT-REPS paper's scenarios and in a training step.
+"""Ultra Ethernet compared with SMaRTT, EQDS, HPCC and DCQCN, in SMaRTT-REPS's scenarios and in a training step.
 
     python -m papers.uec.studies.beside [--csv FILE] [--figure FILE] [--seed 1]
 
-It carries out the paper's scenarios with each of the protocols. SMaRTT and EQDS have the scenario's own
-settings. HPCC and DCQCN have one path a flow and are lossless, and Ultra Ethernet has the settings of its own
-scenarios.
+The command runs the paper's scenarios with each of the protocols. SMaRTT and EQDS have the scenario's own settings.
+HPCC and DCQCN have one path a flow and are lossless. Ultra Ethernet has the settings of its own scenarios.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ MEASURED: Final = Path(__file__).parents[1] / "measured" / "beside.csv"
 
 Settings = dict[str, Any]
 
-# Only the ends of flows are of interest, so queues are sampled seldom.
+# Only the ends of flows are needed, so queues are sampled rarely.
 _EVERY: Final[Settings] = {"variants": [], "record.queues": "hosts", "record.queue_interval_ns": 20_000}
 _ULTRA_ETHERNET: Final[Settings] = {
     "nic.ack_every_bytes": 16_384,
@@ -99,7 +98,7 @@ CASES: Final = (
 )
 
 
-# Figure 6 of the paper compares load balancers, so NSCC has the others in it, too.
+# Figure 6 of the paper compares load balancers, so NSCC runs with the others, too.
 BALANCED: Final = next(case for case in CASES if case.name.startswith("figure 6"))
 BALANCERS: Final = tuple(
     Contender("nscc", lb, {**_ULTRA_ETHERNET, f"load_balancers.{lb}.entropies": entropies})
@@ -112,7 +111,7 @@ RUNS: Final = (
 
 
 def row(case: Case, contender: Contender, seed: int) -> dict[str, Any]:
-    """Carry out a run; return case, protocol, end of the last flow in us, packets sent again and dropped."""
+    """Return the result of a run: case, protocol, end of the last flow in us, and packets resent and dropped."""
     settings = case.settings_of(contender)
     (result,) = p4cc.run(case.scenario, cc=contender.cc, lb=contender.lb, seeds=[seed], set=settings)
     return {
@@ -126,7 +125,7 @@ def row(case: Case, contender: Contender, seed: int) -> dict[str, Any]:
 
 
 def drawing(table: pd.DataFrame) -> Figure:
-    """Return the ends of each case, beside the soonest of them, as bars by protocol."""
+    """Return bars by protocol: the end of each case relative to the earliest one."""
     protocols = [contender.cc for contender in CONTENDERS]
     usual = table.merge(pd.DataFrame([(one.cc, one.lb) for one in CONTENDERS], columns=["protocol", "load_balancer"]))
     ends = usual.pivot_table(index="case", columns="protocol", values="last_us", sort=False)[protocols]
@@ -150,7 +149,7 @@ def drawing(table: pd.DataFrame) -> Figure:
 @click.option("--figure", "figure_file", type=click.Path(path_type=Path), help="Write the ends as bars.")
 @click.option("--seed", default=1, show_default=True)
 def main(csv_file: Path | None, figure_file: Path | None, seed: int) -> None:
-    """Carry out the runs; print their table."""
+    """Execute the runs, and print their table."""
     table = pd.DataFrame([row(case, contender, seed) for case, contender in RUNS])
     click.echo(table.to_string(index=False))
     if csv_file is not None:

@@ -1,10 +1,10 @@
-"""The simulator's cases that are recorded with one seed, 1,024 hosts among them: our runs beside its figures.
+"""Our runs compared with the simulator's cases that are recorded with one seed, some with 1,024 hosts.
 
     python -m papers.uec.studies.recorded [--csv FILE] [--seed 1]
 
-It takes the simulator's figures from `measured/recorded_cases.csv`, carries out the scenarios, and
-fails if another row than the page names deviates by more than the page allows (README.md, U14).
-With 1,024 hosts a run takes some 10 s and 0.6 GB; there are 18 of them.
+The command takes the simulator's figures from `measured/recorded_cases.csv` and runs the scenarios.
+README.md (U14) names the rows that deviate by more than its limits; the command fails if another
+row does. With 1,024 hosts a run takes some 10 s and 0.6 GB; there are 18 of them.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ SCENARIOS = ("uec-validation", "uec-1024", "uec-oversubscribed-1024")
 VARIANT_OF = {"NSCC": "{case}", "RCCC": "{case}, RCCC", "both": "{case}, both"}
 PACKET_BYTES = {"NSCC": 4092, "RCCC": 4088, "both": 4088}  # payload of a full packet
 
-TAIL = 0.05  # the largest difference of the last flow's end, as a share of the simulator's
-SENT_AGAIN = 1.5  # the largest ratio of the numbers of packets sent again
-FEW = 1e-3  # a share of all packets so small that a ratio means nothing
-# Over one path each, chance decides whether the most loaded link carries five flows or six, so the
-# last flow may end as much later or earlier as one flow takes at 100 Gb/s.
+TAIL = 0.05  # largest relative difference of the last flow's end
+SENT_AGAIN = 1.5  # largest ratio of the numbers of resent packets
+FEW = 1e-3  # below this share of all packets the ratio is not checked
+# With one path for each flow, chance decides whether the most loaded link carries five flows or
+# six. So the end of the last flow varies by the time of one flow at 100 Gb/s.
 CHANCE_US = {"V13": 163.0}
-# With our time-out of 400 us the simulator ends so much later than with its own of 100 us: a median of 9,094 us.
+# How much later the simulator ends with our time-out of 400 us than with its own of 100 us: at a
+# median of 9,094 us.
 TIME_OUT_US = {("V5", "both"): 291.0}
-DEVIATING = frozenset({"V14, both"})  # rows that the page names without a reason
+DEVIATING = frozenset({"V14, both"})  # rows that deviate without a known reason, which README.md names
 
 
 def rows(seed: int) -> pd.DataFrame:
-    """Return the table of the simulator's figures with ours of this seed."""
+    """Return the table of the simulator's figures with our figures for this seed."""
     table = pd.read_csv(MEASURED)
     runs = [p4cc.run(scenario, seeds=[seed]) for scenario in SCENARIOS]
     results = {result.summary["variant"]: result for of_scenario in runs for result in of_scenario}
@@ -48,7 +49,7 @@ def rows(seed: int) -> pd.DataFrame:
 
 
 def deviations(table: pd.DataFrame) -> dict[str, str]:
-    """Return a text for each row that deviates by more than the page allows, by case and protocol."""
+    """Return a description of each row that deviates by more than the limits, by case and protocol."""
     found = {}
     for row in table.to_dict("records"):
         expected_us = row["simulator_last_us"] + TIME_OUT_US.get((row["simulator_case"], row["protocol"]), 0.0)
@@ -68,7 +69,7 @@ def deviations(table: pd.DataFrame) -> dict[str, str]:
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="Write the table.")
 @click.option("--seed", default=1, show_default=True)
 def main(csv_file: Path | None, seed: int) -> None:
-    """Carry out the runs; print their table, and fail if a row deviates that the page does not name."""
+    """Execute the runs, print their table, and fail for a deviating row that README.md does not name."""
     table = rows(seed)
     click.echo(table.to_string(index=False))
     unnamed = [f"{row}: {text}" for row, text in deviations(table).items() if row not in DEVIATING]

@@ -1,4 +1,4 @@
-"""The validation cases of Ultra Ethernet's reference simulator. README.md has its figures beside ours."""
+"""The validation cases of Ultra Ethernet's reference simulator; README.md compares its figures with ours."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.e2e.runs import run
 
 ACK_BYTES = 76  # the simulator's has 64
 LINKS = 6
-# The margins of the page: of the spread of ends, and as a factor of the packets that are sent again.
+# Margins in README.md: the relative one of the ends, and the factor of resent packets.
 TAILS, RESENDS = 0.05, 1.5
 PACKET_US = 4150 * 8 / 100 / 1e3  # time of a packet at 100 Gb/s
 
 
 def cases() -> dict[str, Result]:
-    """Return the runs of `uec-validation` by variant: complete, every byte arrived, no unexplained loss."""
+    """Return the runs of `uec-validation` by variant, after checking that all bytes arrived and all checks hold."""
     results = {result.summary["variant"]: result for result in run("uec-validation")}
     for result in results.values():
         summary = result.summary
@@ -30,14 +30,14 @@ def cases() -> dict[str, Result]:
 
 
 def ends_us(result: Result) -> tuple[float, float]:
-    """Return when the first and the last flow have their last acknowledgement."""
+    """Return when the first and the last flow have their last acknowledgement, in us."""
     acknowledged_us = result.flows["completed_ns"] / 1e3
     return float(acknowledged_us.min()), float(acknowledged_us.max())
 
 
 @pytest.mark.parametrize(("rate_gbps", "simulator_us"), [(100, 176.200), (200, 94.100), (400, 53.050), (800, 32.525)])
 def test_case_1_one_flow(rate_gbps: int, simulator_us: float) -> None:
-    """The time agrees to the ns, except for longer ACKs, and for a ns at each link within which a packet ends."""
+    """Check that the time agrees to a ns for each link, except for longer ACKs."""
     result = cases()[f"one flow, {rate_gbps} Gb/s"]
     _, last_us = ends_us(result)
     longer_us = LINKS * (ACK_BYTES - 64) * 8 / rate_gbps / 1e3
@@ -49,7 +49,7 @@ def test_case_1_one_flow(rate_gbps: int, simulator_us: float) -> None:
     ("rate_gbps", "simulator_us"), [(100, 177.368), (200, 94.6368), (400, 53.2732), (800, 32.5626)]
 )
 def test_case_2_one_flow_by_credit(rate_gbps: int, simulator_us: float) -> None:
-    """Pulls leave at whole ns, and grants are of whole quanta: within a packet at 99% of the link's rate."""
+    """Check the time within one packet: pulls leave at whole ns, and grants are whole quanta."""
     result = cases()[f"one flow, {rate_gbps} Gb/s, RCCC"]
     _, last_us = ends_us(result)
     assert last_us == pytest.approx(simulator_us, abs=4150 * 8 / rate_gbps / 1e3)
@@ -58,27 +58,27 @@ def test_case_2_one_flow_by_credit(rate_gbps: int, simulator_us: float) -> None:
 
 @pytest.mark.parametrize("variant", ["2 to 1, RCCC", "2 to 1, both"])
 def test_case_5_two_to_one_by_credit(variant: str) -> None:
-    """The excess of the first round trip is trimmed; from then on the receiver draws both alike."""
+    """Check that only packets of the first round trip are trimmed; then the receiver pulls from both equally."""
     result = cases()[variant]
     first_us, last_us = ends_us(result)
     again = result.summary["retransmitted"]
     assert again <= RESENDS * 5
     assert last_us == pytest.approx(338.734, abs=PACKET_US)
-    assert last_us - first_us <= (again + 1) * PACKET_US  # packets of one flow, which may also be second
+    assert last_us - first_us <= (again + 1) * PACKET_US  # the time of one flow's packets, which may also finish second
 
 
 @pytest.mark.parametrize("mode", ["", ", RCCC"])
 @pytest.mark.parametrize("messages", ["1 message", "10 messages"])
 @pytest.mark.parametrize(("packets", "simulator_us"), [(10, 17.0107), (100, 46.8907)])
 def test_case_3_messages_on_a_kept_connection(packets: int, simulator_us: float, messages: str, mode: str) -> None:
-    """Messages take as long as one message, except for longer ACKs and whole ns (see case 1)."""
+    """Check that several messages take as long as one, except for longer ACKs and whole ns (case 1)."""
     results = {result.summary["variant"]: result for result in run("uec-reuse")}
     result = results[f"{packets} packets, {messages}{mode}"]
     longer_us = LINKS * (ACK_BYTES - 64) * 8 / 100 / 1e3
     assert ends_us(result)[1] == pytest.approx(simulator_us + longer_us, abs=2 * LINKS / 1e3)
 
 
-RECORDED = {  # the last flow's end in us, and the packets sent again, with the simulator's seed
+RECORDED = {  # end of the last flow in us, and number of resent packets, with the simulator's seed
     "both directions": (176.804, 0),
     "both directions, RCCC": (178.18, 0),
     "both directions, both": (178.18, 0),
@@ -90,22 +90,23 @@ RECORDED = {  # the last flow's end in us, and the packets sent again, with the 
 
 @pytest.mark.parametrize("variant", RECORDED)
 def test_cases_recorded_with_one_seed(variant: str) -> None:
-    """The time agrees within 1%, since hardly anything is chance, and resends as the page defines a case that holds."""
+    """Check the end within 1%, as hardly anything is random, and resent packets within README.md's margin."""
     simulator_us, again = RECORDED[variant]
     result = cases()[variant]
     assert ends_us(result)[1] == pytest.approx(simulator_us, rel=0.01)
     assert again / RESENDS <= result.summary["retransmitted"] <= RESENDS * again
 
 
-# us: bytes, of the simulator's first flow with seed 13.
+# Window in bytes by time in us, of the simulator's first flow with seed 13.
 TRAJECTORY = {20: 262_926, 40: 213_842, 60: 173_774, 80: 174_490, 100: 165_752, 120: 151_449, 141: 137_417}
 TRAJECTORY |= {161: 140_198, 200: 144_040, 240: 147_409, 281: 150_221}
 
 
 def test_case_4_two_to_one() -> None:
-    """The mean of both windows with ten seeds is within the page's 5% at the simulator's instants.
+    """Check that the mean window of both flows over ten seeds is within README.md's 5% of the simulator's.
 
-    How the trims of the first 60 us are shared is chance: the simulator's first flow ends 0.2 to 9.4% before its last.
+    Chance decides which flow loses more packets in the first 60 us. In the simulator the first flow
+    ends 0.2 to 9.4% before the last.
     """
     flow = "source={},destination=0,size_bytes=2002940"
     flows = ",".join(f'{{name="{host}",{flow.format(host)}}}' for host in (8, 9))
@@ -122,8 +123,9 @@ def test_case_4_two_to_one() -> None:
         assert mean_bytes[time_us * 1000] == pytest.approx(simulator_bytes, rel=TAILS), time_us
 
 
-# Tails of the simulator's ten seeds in us, and the packets that it sends again, by scenario and variant; of load
-# balancers and variants for `uec-degraded`. Of 127 to 1 and at other rates it has one seed.
+# Smallest and largest end in us, and numbers of resent packets, of the simulator's ten seeds, by
+# scenario and variant (in `uec-degraded`, load balancer and variant). For 127 to 1 and for other
+# rates it has one seed.
 FIGURES = {
     "uec-incast": {
         "15 to 1": (2455, 2503, 780, 813),
@@ -189,7 +191,7 @@ FIGURES = {
 
 @pytest.mark.parametrize("scenario", FIGURES)
 def test_cases_lie_within_the_simulators_spread(scenario: str) -> None:
-    """The page defines a case that holds so: tails widened by 5%, packets sent again by a factor of 1.5."""
+    """Check README.md's margins: the range of ends extended by 5%, and of resent packets by a factor of 1.5."""
     by_variant = {result.summary["variant"]: result for result in run(scenario)}
     for variant, (least_us, most_us, fewest, most) in FIGURES[scenario].items():
         summary = by_variant[variant].summary
@@ -210,14 +212,17 @@ def test_case_10_reps_turns_away_from_a_failed_link_sooner_than_mixed() -> None:
 
 
 def test_case_6_nscc_is_unfair_and_rccc_is_not() -> None:
-    """The first flow's end has the page's margin of 5%."""
+    """Check the end of the first flow within README.md's margin of 5%."""
     first = {result.summary["variant"]: ends_us(result)[0] for result in run("uec-incast")}
     assert first["15 to 1"] < 1866 * (1 + TAILS)
     assert first["15 to 1, RCCC"] == pytest.approx((2349 + 2388) / 2, rel=TAILS)
 
 
 def test_case_8_rccc_alone_spends_credit_on_busy_senders() -> None:
-    """The flow from host 1 has a receiver whose other two senders send to nine more each; 5% is the page's margin."""
+    """Check the flow from host 1, whose receiver has two other senders that each send to nine more.
+
+    The margin is README.md's 5%.
+    """
     first = {result.summary["variant"]: ends_us(result)[0] for result in run("uec-outcast")}
     simulator = {"outcast and incast": 208.0, "outcast and incast, RCCC": 235.1, "outcast and incast, both": 200.1}
     assert sorted(first, key=lambda name: first[name]) == sorted(first, key=lambda name: simulator[name])
@@ -236,7 +241,7 @@ def test_a_training_step_takes_about_as_long_as_with_smartt_and_less_is_sent_aga
 
 
 def test_the_page_has_rows_that_agree_with_the_simulator() -> None:
-    """The study makes the rows of 1,024 hosts, whose runs take minutes; a row that deviates is named."""
+    """Check README.md's rows of 1,024 hosts, which the study makes, and that it reports deviating rows."""
     table = pd.read_csv(recorded.MEASURED)
     assert set(table["simulator_case"]) >= {"V5", "V11", "V12", "V13", "V14", "V15"}
     assert recorded.deviations(table).keys() == recorded.DEVIATING
@@ -248,7 +253,10 @@ def test_the_page_has_rows_that_agree_with_the_simulator() -> None:
 
 
 def test_the_page_has_each_protocol_in_each_scenario_beside_it() -> None:
-    """The study makes the rows; RCCC ends with EQDS or sooner, within 2%, and NSCC within a tenth of SMaRTT."""
+    """Check README.md's table, which the study makes.
+
+    RCCC ends at most 2% after EQDS, and NSCC at most 10% after SMaRTT.
+    """
     table = pd.read_csv(beside.MEASURED)
     runs = [(case.name, contender.cc, contender.lb) for case, contender in beside.RUNS]
     assert list(table[["case", "protocol", "load_balancer"]].itertuples(index=False, name=None)) == runs
