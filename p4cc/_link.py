@@ -34,7 +34,7 @@ class _Event:
     action: Callable[[int], None] = field(compare=False)
 
 
-# Sees each frame at its arrival, and returns it, a changed one, or None to drop it.
+# Called with each frame at its arrival. It returns the frame, a changed frame, or None to drop it.
 Hook = Callable[[int, bytes], bytes | None]
 
 

@@ -109,7 +109,7 @@ def _page(title: str, text: str, parts: Iterable[tuple[str, Sequence[Key]]]) -> 
 
 
 def _declared(of_it: Sequence[Key]) -> Iterator[str]:
-    """Yield where each key is declared."""
+    """Yield the place at which each key is declared."""
     by_class: dict[str, list[str]] = {}
     for key in of_it:
         by_class.setdefault(key.source, []).append(key.name)
@@ -197,7 +197,7 @@ def _api() -> str:
 
 
 def _described(name: str, thing: object) -> Iterator[tuple[str, str]]:
-    """Yield a name with the first line of its docstring, and the same of a class's own public methods."""
+    """Yield (name, first line of the docstring) of an object, and of a class's own public methods."""
     yield f"`{name}`", _first_line(thing)
     for method, member in vars(thing).items() if inspect.isclass(thing) else ():
         if method.startswith("_") or not inspect.getdoc(member):

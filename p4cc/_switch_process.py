@@ -33,7 +33,7 @@ _TAG = struct.Struct("=I12xHH")  # fields of tpacket_auxdata: status, tag and it
 _VLAN_VALID = 1 << 4  # TP_STATUS_VLAN_VALID
 _TURN_S = 0.005
 _TOLD_S = 10.0  # time after a packet leaves until its trace is written
-_SILENT_S = 2.0  # the same time if no packet left: the switch writes once a second, and `_FIRST_S` has passed already
+_SILENT_S = 2.0  # the same time if no packet left within `_FIRST_S`; the switch writes once a second
 _MTU_BYTES = 9216  # the largest jumbo frame
 
 _TRACE = "trace.jsonl"

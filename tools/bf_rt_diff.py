@@ -3,8 +3,8 @@
     python -m tools.bf_rt_diff PROGRAM.p4 EXPECTED.json [-I FOLDER] [-D MACRO] [--arch tna]
     python -m tools.bf_rt_diff MINE.json EXPECTED.json
 
-One line for each table or learn filter that is missing, not expected, or different, with the path
-of what differs. Snapshots and debug counters belong to a chip's stages, which the built-in compiler
+Each table or learn filter that is missing, not expected or different has a line, with the path of
+the difference. Snapshots and debug counters belong to a chip's stages, which the built-in compiler
 does not model; they are skipped.
 """
 
@@ -58,7 +58,7 @@ def differences(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
 
 
 def compared(content: dict[str, Any]) -> dict[str, Any]:
-    """Return what both compilers describe: `content` without the tables of a chip's stages."""
+    """Return the part of `content` that both compilers describe, without the tables of a chip's stages."""
     return content | {"tables": [t for t in content["tables"] if t["table_type"] not in OF_STAGES]}
 
 

@@ -32,7 +32,10 @@ from p4switch.sources import arch_option, define_option, include_option
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """`name` and `generation` are the back end's, `model` is that of `p4cc fit`."""
+    """Chip.
+
+    `name` and `generation` are those of the back end, and `model` is that of `p4cc fit`.
+    """
 
     name: str
     generation: str
@@ -54,7 +57,7 @@ def kind(difference: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Theirs:
-    """Result of the back end: stages of each pipeline's threads, or the reason in `problem`; and its `bf-rt.json`."""
+    """Result of the back end: stages of each pipeline's threads and its `bf-rt.json`, or the reason in `problem`."""
 
     stages: Mapping[str, int]
     problem: str
@@ -63,7 +66,7 @@ class Theirs:
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """Result of `p4cc fit`, or the compiler's error; and our `bf-rt.json`."""
+    """Result of `p4cc fit` and our `bf-rt.json`, or the compiler's error."""
 
     stages: str
     lacks: str

@@ -38,7 +38,7 @@ def compile_to(
     defines: Mapping[str, str],
     seconds: float,
 ) -> str:
-    """Compile `program` for `chip` into `folder`; return the reason if that fails, else nothing.
+    """Compile `program` for `chip` into `folder`; return the reason if that fails, else "".
 
     The folder then has `bf-rt.json`, and an assembly of each pipeline.
     """
@@ -56,7 +56,7 @@ def assemblies(folder: Path) -> list[Path]:
 
 
 def stages(assembly: str) -> dict[str, int]:
-    """Return for ingress and egress the number of stages up to the last one that is used.
+    """Return the number of used stages of ingress and of egress, up to the last used one.
 
     A stage is used if it has a table, condition or action.
     """
@@ -74,8 +74,8 @@ def stages(assembly: str) -> dict[str, int]:
 def assembled(assembly: Path, chip: str, folder: Path, seconds: float) -> tuple[dict[str, int], str]:
     """Assemble a pipeline for `chip` into `folder`.
 
-    Return the stages of ingress, egress and ghost by the assembler's report, up to the last one with a table, and the
-    reason if it refuses the pipeline.
+    Returns the stages of ingress, egress and ghost, and the reason if the assembler refuses the
+    pipeline. Stages count up to the last one with a table in the assembler's report.
     """
     problem = _run([ASSEMBLER, "--target", chip, "--no-bin", "-o", str(folder), str(assembly)], folder, seconds)
     if problem:
@@ -99,7 +99,7 @@ def _stage_numbers(value: Any) -> Iterator[int]:
 
 
 def _run(command: Sequence[str], folder: Path, seconds: float) -> str:
-    """Run `command` in `folder`, and return its first error, or nothing if it succeeds."""
+    """Run `command` in `folder`, and return its first error, or "" if it succeeds."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=seconds)
     except subprocess.TimeoutExpired:

@@ -4,12 +4,13 @@
         [--arch tna]
 
 A program is a .p4 file in one of the folders that instantiates a package as `main`, and is not for
-v1model. Its folder and all above it are searched for includes, up to FOLDER. Each program has a row
-with the last step that succeeded and the first error. The step is `parsed` if the file was read,
-`checked` if there is no type error, and `compiled` if JSON was generated. Without --arch each
-program is tried for TNA and, if it does not compile, for T2NA. With --tests that number of
-generated tests (fewer if these execute all of the program) runs on the built-in switch for each
-pipeline, and the step is `tested` if all pass.
+v1model. Its folder and all above it, up to FOLDER, are searched for includes. Each program has a
+row with the last step that succeeded and the first error. The step is `parsed` if the file was
+read, `checked` if there is no type error, and `compiled` if JSON was generated. Without --arch each
+program is tried for TNA and, if it does not compile, for T2NA.
+
+With --tests that number of generated tests runs on the built-in switch for each pipeline, or fewer
+if these execute all of the program. The step is `tested` if all pass.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def outcome(program: Path, dirs: list[Path], defines: dict[str, str], arch: str)
 def tested(
     program: Path, dirs: list[Path], defines: dict[str, str], arch: str, pipeline: int, count: int, limit_s: float
 ) -> str:
-    """Return why a pipeline of a compiled program is not tested, or nothing if `count` generated tests pass."""
+    """Return why a pipeline of a compiled program is not tested; "" if `count` generated tests pass."""
     code, result = generate(program, dirs, defines, most=count, seconds=limit_s, arch=arch, pipeline=pipeline)
     whole = result.covered == result.statements - len(result.unreachable)
     if not result.tests or (len(result.tests) < count and not whole):

@@ -109,7 +109,7 @@ class Suite:
         return {**{self.chip.first_port + n: n for n in range(_MAX_PORTS)}, self.chip.cpu_port: _CPU_PAIR}
 
     def looped_pipes(self) -> list[int]:
-        """Return the pipes whose ports lead back to them, as the options of the closed model say."""
+        """Return the pipes whose ports lead back to them, by the options of the closed model."""
         options = self.folder / "custom_model_options"
         given = re.search(r"--int-port-loop (\S+)", options.read_text()) if options.is_file() else None
         return [pipe for pipe in range(_MOST_PIPES) if given and int(given[1], 0) >> pipe & 1]
@@ -128,7 +128,7 @@ def find_suites(checkout: Path) -> list[Suite]:
 
 
 def _suite(folder: Path) -> Suite:
-    """Return the tests in a folder, of the program with its name or else of those in folders of their own."""
+    """Return the tests in a folder, for the program of that name or else for those in folders of their own."""
     own = folder / f"{folder.name}.p4"
     programs = [own] if own.is_file() else sorted(folder.glob(f"*/{folder.name}_*.p4"))
     return Suite(folder, _CHIPS.get(folder.name.partition("_")[0], _TNA), programs)
@@ -195,7 +195,7 @@ def _compile_options(suite: Suite) -> list[str]:
 
 
 def _write_config(suite: Suite, folder: Path) -> None:
-    """Write the files of a program that tests read; the switch takes no binary, so that is empty."""
+    """Write the files of a program that tests read; the binary is empty, because the switch takes none."""
     for program in suite.programs:
         target = folder / program.stem
         (target / _PROFILE).mkdir(parents=True)
@@ -206,7 +206,7 @@ def _write_config(suite: Suite, folder: Path) -> None:
             *_compile_options(suite), "--p4info", str(target / _P4INFO),
             *(() if suite.chip.arch == "v1model" else ("--bf-rt", str(target / "bf-rt.json"))),
         ]  # fmt: skip
-        subprocess.run(command, check=False, capture_output=True)  # the switch tells what is wrong with a program
+        subprocess.run(command, check=False, capture_output=True)  # the switch reports what is wrong with a program
 
 
 def _switch_command(suite: Suite, pairs: Mapping[int, int]) -> list[str]:
@@ -274,7 +274,7 @@ def run_suite(
 
 
 def verdicts(text: str) -> dict[str, str]:
-    """Return PTF's verdict on each test; one that has not ended has failed."""
+    """Return PTF's verdict on each test; a test that has not ended counts as failed."""
     by_test: dict[str, str] = {}
     name = ""
     for line in text.splitlines():
@@ -312,7 +312,7 @@ def main(
         suites = [s for s in find_suites(checkout) if not only or any(text in s.name for text in only)]
         if os.geteuid():
             raise UserError("network namespaces need root")
-        signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # namespaces are then removed
+        signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # remaining namespaces are removed then
         logs = logs.resolve()
         logs.mkdir(parents=True, exist_ok=True)
         environment = environment.resolve()

@@ -33,7 +33,7 @@ _P4C_LIMIT_S = 120
 
 
 def theirs(program: Path, folder: Path, how: Options) -> tuple[str | None, Path]:
-    """Return p4c's objection to `program`, or None if it accepts it, and its P4Info."""
+    """Return p4c's objection to `program`, None if there is none, and its P4Info."""
     info = folder / f"{program.stem}.p4info.txtpb"
     given = [f"-I{path}" for path in how.include_dirs] + [f"-D{name}={text}" for name, text in how.defines]
     command = [P4C, "--arch", "v1model", *given, "-o", str(folder / "out.json"), "--p4runtime-files", str(info)]
@@ -84,7 +84,7 @@ def compare(program: Path, tests: int, seconds: float, seed: int, how: Options) 
 
 
 def outcome(test: Path, how: Options) -> str:
-    """Return why `test` does not hold; an empty result if it does."""
+    """Return why `test` does not hold; "" if it does."""
     (result,) = run_tests([test], options=how)
     return result.cause or ""
 

@@ -2,11 +2,11 @@
 
     python -m tools.conweave_leaf FOLDER
 
-FOLDER is leaf_conweave/p4src of the fetched sources, which have no control plane; the entries follow the comments of
+FOLDER is leaf_conweave/p4src of the fetched sources. They have no control plane, so the entries follow the comments of
 its tables and of macro.p4. The spines run examples/tofino/step.p4, a TNA program that forwards by IPv4 addresses.
 
-The program has ports of its own: frames that leave port 16 and the recirculation port 6 come back to the switch, and
-what leaves port 8 becomes a message to the source's leaf (NOTIFY), so this port carries nothing else. It leads to the
+The program has ports of its own. Frames that leave port 16 or the recirculation port 6 come back to the switch. A frame
+that leaves port 8 becomes a message to the source's leaf (NOTIFY), so this port carries nothing else. It leads to the
 switch "messages", which runs the spines' program and has no other links.
 """
 

@@ -1,4 +1,4 @@
-"""Run native_dcqcn of conweave-p4, unchanged, on a leaf-spine of 100 Gb/s, beside p4cc's ecn.p4.
+"""Run native_dcqcn of conweave-p4, unchanged, and p4cc's ecn.p4 on a leaf-spine of 100 Gb/s.
 
     python -m tools.conweave_network FOLDER
 

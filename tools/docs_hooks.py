@@ -1,6 +1,6 @@
 """Hooks of mkdocs: the README as the first page, the papers, pages made from the code, the decisions.
 
-Pages link to each other as their files lie in the repository, so that links work there, too; the
+Links between pages follow the files' places in the repository, so that they work there, too. The
 site has the same pages below its own root.
 """
 

@@ -1,13 +1,13 @@
-"""Stages that p4c's open-source back end for switch chips takes, beside those that `p4cc fit` counts.
+"""Stages that p4c's open-source back end for switch chips takes, compared with those of `p4cc fit`.
 
     python tools/fit_beside.py PROGRAM.p4|FOLDER ... [-I FOLDER] [--target NAME ...] [--every N] [--seconds S]
 
 Every Nth of the v1model programs in the folders, by name, is compiled by `p4c-barefoot` for the
 chips of 12 and of 20 stages, or for one of them, and placed by `p4cc fit` for its models of the
 same chips. `p4c-barefoot` has to be in PATH, and the folder of its core.p4, v1model.p4 and
-tofino*.p4 in P4C_16_INCLUDE_PATH. The compiler's number of stages is that of the last stage with a
-table, the larger one of ingress and egress, because both share the stages. A Markdown table at the
-end shows how often the two agree.
+tofino*.p4 in P4C_16_INCLUDE_PATH. Ingress and egress share the stages, so the compiler's number of
+stages is that of the last stage with a table in either. A Markdown table at the end shows how often
+the two agree.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def theirs(program: Path, chip: str, include: tuple[Path, ...], seconds: float) 
 
 
 def verdict(fit: Fit, compiled: Compiled) -> str:
-    """Return the column of the table to which a program belongs."""
+    """Return the column of the table that counts a program."""
     if compiled.stages is None:
         return "only p4cc says it fits" if fit.fits else "neither"
     if not fit.fits or fit.placement is None:

@@ -3,10 +3,10 @@
     python -m tools.foreign_networks SOURCE ... [--seconds 20] [--out FOLDER]
 
 A SOURCE is a simulator as its authors publish it, in a folder or a git repository (also a bare
-one): HPCC's, ConWeave's, htsim, Ultra Ethernet's. A topology file is run with a permutation, a
-matrix of connections with the smallest topology of its source that has enough nodes, and a flow
-list with the topology beside it. Runs that are expected to take longer than `--seconds` of CPU are
-only planned.
+one): HPCC's, ConWeave's, htsim, Ultra Ethernet's. A topology file is run with a permutation. A
+matrix of connections is run with the smallest topology of its source that has enough nodes, and a
+flow list with the topology beside it. Runs that are expected to take longer than `--seconds` of CPU
+are only planned.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PERMUTATION = {"name": "permutation", "size_bytes": 10_000}
 
 @dataclass(frozen=True)
 class Case:
-    """File, and the tables of the scenario with which it is tried."""
+    """File, and the tables of the scenario that tries it."""
 
     source: str
     file: str

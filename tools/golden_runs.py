@@ -2,9 +2,9 @@
 
     python -m tools.golden_runs --out FOLDER [--against FILE]
 
-A change that is meant to keep behaviour has the same digests before and after. The digests depend
-on the versions of the libraries, so both are made on one machine. `FOLDER/digests.txt` has one line
-per table: run, table, SHA-256 of its columns and rows as CSV.
+If a change keeps behaviour, the digests before and after it are the same. They depend on the
+versions of the libraries, so both are made on one machine. `FOLDER/digests.txt` has one line per
+table: run, table, SHA-256 of its columns and rows as CSV.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def _of(prefix: str, case: tuple[str, ...], cc: str, *options: str, sets: tuple[
 def golden_runs() -> list[Golden]:
     """Return the golden runs.
 
-    They are every protocol in a permutation and an incast, sprayed and lossy ones, Ultra Ethernet's with ACKs
-    by bytes, collectives, and a training step.
+    Every protocol has a permutation and an incast. Further runs have sprayed and lossy traffic,
+    Ultra Ethernet's ACKs by bytes, collectives, and a training step.
     """
     runs = [_of("permutation", PERMUTATION, cc) for cc in WINDOWED + CREDIT]
     runs += [_of("incast", INCAST, cc) for cc in WINDOWED + CREDIT]
@@ -85,7 +85,7 @@ def _carry_out(run: Golden, out: Path) -> list[str]:
 @click.option("--jobs", default=2, show_default=True, help="Runs at the same time.")
 @click.option("--only", multiple=True, help="Runs whose name contains this text.")
 def main(out: Path, against: Path | None, jobs: int, only: tuple[str, ...]) -> None:
-    """Carry out the golden runs and compare their tables with those of another revision."""
+    """Execute the golden runs and compare their tables with those of another revision."""
     runs = [run for run in golden_runs() if not only or any(text in run[0] for text in only)]
     out.mkdir(parents=True)
     with ThreadPoolExecutor(jobs) as pool:

@@ -14,8 +14,9 @@ PACKAGES = (
     "p4cc", "p4switch", "topologies", "host_agents", "wireformats", "control_plane", "harness", "reports", "papers",
 )  # fmt: skip
 LARGEST = 2  # largest permitted number of files that import each other
-# Remaining cycle, named by one of its files, and the number of its files, which may not grow: an extern's file names
-# the types of the tools that are passed to it, and the tools name the types of externs (decision 6).
+# Remaining cycles, each named by one of its files, with a number of files that may not grow. An
+# extern's file names the types of the tools that are passed to it, and the tools name the types of
+# externs (decision 6).
 KNOWN = {"p4switch.architectures.extern": 72}
 
 
@@ -29,7 +30,7 @@ def circles() -> list[list[str]]:
 
 
 def main() -> None:
-    """Print the unknown cycles and the known ones that are gone, and exit with 1 if there are any."""
+    """Print unknown cycles, and known ones that no longer exist, and exit with 1 if there are any."""
     found = circles()
     known = [max(KNOWN.get(file, 0) for file in files) for files in found]
     mistakes = [f"{len(files)} files import each other{f' instead of {most}' if most else ''}: {', '.join(files)}"

@@ -49,7 +49,7 @@ def _objects(info: Any) -> dict[str, str]:
 
 
 def differences(expected: Any, actual: Any) -> Iterator[str]:
-    """Yield one line for each object that is missing, extra or different."""
+    """Yield one line for each object that is missing, unexpected or different."""
     ours, theirs = _objects(actual), _objects(expected)
     for label in sorted({*ours, *theirs}):
         a, b = theirs.get(label), ours.get(label)
@@ -65,7 +65,7 @@ def differences(expected: Any, actual: Any) -> Iterator[str]:
 
 
 def check(program: Path, expected_folder: Path) -> list[str] | None:
-    """Return what is wrong; None if there is nothing to compare with."""
+    """Return the differences; None if there is nothing to compare with."""
     stored = expected_folder / f"{program.name}.p4info.txtpb"
     if not stored.is_file():
         return None

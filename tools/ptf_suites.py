@@ -2,11 +2,11 @@
 
     python tools/ptf_suites.py CHECKOUT... [--only TEXT] [--environment FOLDER]
 
-CHECKOUT is a clone of a repository with suites, such as p4lang/tutorials, jafingerhut/p4-guide or omec-project/up4. It
-is copied, and each suite's own script (`runptf.sh`) is run in the copy, in a network namespace of its own with the veth
-pairs that the scripts expect. For the scripts, `p4c`, `simple_switch_grpc`, `sudo`, `sleep` and
-`pkill` are replaced, so that they use the compiler and the switch under test and change nothing
-outside. The command needs root.
+CHECKOUT is a clone of a repository with suites, such as p4lang/tutorials, jafingerhut/p4-guide or
+omec-project/up4. It is copied, and each suite's own script (`runptf.sh`) is run in the copy, in a
+network namespace of its own with the veth pairs that the scripts expect. The scripts get
+replacements of `p4c`, `simple_switch_grpc`, `sudo`, `sleep` and `pkill`, which use the compiler and
+the switch under test and change nothing outside. The command needs root.
 
 The suites need packages for an old protobuf. These are installed once into a virtual environment in
 FOLDER (`.ptf` in the current folder by default).
@@ -64,7 +64,7 @@ _SCRIPTS = {
         echo $$ $port > {state}/switch
         exec {switch} "$@"
         """,
-    # Scripts sleep until the switch is ready, so this waits for that.
+    # Scripts sleep until the switch is ready, so the replacement of `sleep` waits for the switch.
     "sleep": """\
         for _ in {{1..20}}; do [[ -f {state}/switch ]] && break; /bin/sleep 0.1; done
         [[ -f {state}/switch ]] || exit 0
@@ -294,7 +294,7 @@ def main(checkouts: tuple[Path, ...], only: str, environment: Path, logs: Path |
 
 
 def _report(suites: Sequence[Suite], targets: Sequence[str], programs: Path, logs: Path) -> bool:
-    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # namespaces are then removed
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))  # remaining namespaces are removed then
     console = Console()
     table = Table("suite", *targets, "s", "failed on p4cc")
     good = True

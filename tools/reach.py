@@ -2,10 +2,10 @@
 
     python tools/reach.py PROGRAM.p4|FOLDER ... [--every N] [--seconds S] [--switch builtin|bmv2 ...]
 
-For every Nth of the v1model programs in the folders, by name, it prints the covered statements,
-those that are not proven to be unreachable, the number of tests, and the time in seconds. With
---switch the tests also run on that switch. The exit status is 1 if a statement was not reached or a
-test failed.
+For every Nth of the v1model programs in the folders, by name, it prints the number of covered
+statements, the number of statements that are not proven to be unreachable, the number of tests, and
+the time in seconds. With --switch the tests also run on that switch. The exit status is 1 if a
+statement was not reached or a test failed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from p4switch.testgen import generate, write
 
 
 def programs(paths: tuple[Path, ...]) -> Iterator[Path]:
-    """Yield files as they are given, and those of v1model in folders."""
+    """Yield the files that are named, and the v1model programs of folders."""
     for path in paths:
         if path.is_dir():
             yield from (p for p in sorted(path.glob("*.p4")) if "v1model.p4" in p.read_text(errors="replace"))
@@ -33,7 +33,7 @@ def programs(paths: tuple[Path, ...]) -> Iterator[Path]:
 
 
 def reach(program: Path, seconds: float, switches: tuple[str, ...]) -> tuple[bool, str]:
-    """Return whether everything was reached and holds, and a line about it.
+    """Return whether every statement was reached and every test holds, and a line about the program.
 
     Raises UserError if the program does not compile.
     """

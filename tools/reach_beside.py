@@ -3,10 +3,10 @@
     python tools/reach_beside.py PROGRAM.p4|FOLDER ... [-I FOLDER] [--sample N --seed N] [--seconds S]
 
 Both tools get S seconds for each of the v1model programs in the folders, or for N of them drawn at random. The tests of
-both run on the built-in switch, which counts the statements that packets pass. Statements that `p4cc testgen` proves to
-be unreachable, and that no test reaches, do not count. A program without other statements is fully covered by neither
-tool. A test whose expectation does not hold counts, and is reported. `p4testgen` has to be in PATH, built with its
-target bmv2. It runs with its search for statement coverage, and writes each test that covers more.
+both run on the built-in switch, which counts the statements that packets pass. A statement does not count if
+`p4cc testgen` proves that it is unreachable and no test reaches it. A program without other statements is fully covered
+by neither tool. A test whose expectation does not hold counts, and is reported. `p4testgen` has to be in PATH, built
+with its target bmv2. It runs with its search for statement coverage, and writes each test that covers more.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ Place = tuple[str, int, int]
 class Tool:
     """Result of one tool's tests.
 
-    `own` is the coverage that it reports itself; `problem` is the reason if there are none.
+    `own` is the coverage that the tool itself reports; `problem` is the reason if there are no
+    tests.
     """
 
     seconds: float

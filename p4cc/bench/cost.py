@@ -46,14 +46,14 @@ from p4switch.fabric.memory_latency import memory_latency_ns
 # Protocols of the end-to-end runs, and the largest k of each. Each protocol is compared with HPCC
 # at the same k, unless BESIDE names another one.
 PROTOCOLS = {"dcqcn": 16, "hpcc": 16, "sperc": 8, "sperc+1rc+weights": 8, "dart": 8}
-COMBINED = ("sperc+1rc", "sperc+1rc+weights")  # measured as hosts beside the protocols without mechanisms
+COMBINED = ("sperc+1rc", "sperc+1rc+weights")  # protocols with mechanisms that the benchmark of hosts measures, too
 COMPARED = "hpcc"
-SHARED = ("dcqcn", "hpcc", "smartt")  # run by two workers as well as by one
+SHARED = ("dcqcn", "hpcc", "smartt")  # protocols whose runs are also made with two workers
 SCALE_FLOW_BYTES = 200_000  # size of a flow in the largest networks
 SEVERAL = (2, 4, 8)  # numbers of workers whose windows are measured
-LONGER = 10  # factor of the flow size that separates fixed costs from costs per frame
-MANY = (2, 8, 64, 512)  # numbers of workers that the model makes predictions for
-BESIDE = {"dart": "dcqcn"}  # protocol that each one is compared with, if it is not COMPARED
+LONGER = 10  # ratio of two flow sizes, which separate fixed costs from costs per frame
+MANY = (2, 8, 64, 512)  # numbers of workers for which the model makes predictions
+BESIDE = {"dart": "dcqcn"}  # protocol with which each one is compared, if it is not COMPARED
 Say = Callable[[str], object]
 
 
@@ -61,7 +61,7 @@ Say = Callable[[str], object]
 class Extent:
     """Extent of a benchmark.
 
-    `sizes` are the values of k of the fat-trees, `matrix_k` is that of the matrix, and
+    `sizes` has the values of k for the fat-trees, and `matrix_k` is k for the matrix.
     `transactions` is the number of transactions of each host in an all-reduce.
     """
 
@@ -72,7 +72,7 @@ class Extent:
     transactions: int
     time_limit_s: int  # wall-clock limit of one run
     large: tuple[int, ...] = (32, 64)  # k of the fat-trees that two workers run once
-    small_networks: bool = False  # use the smaller of two networks where there is a choice
+    small_networks: bool = False  # whether the smaller of two networks is used where there is a choice
 
 
 WHOLE = Extent(sizes=(4, 8, 16), matrix_k=8, flow_bytes=2_000_000, repeats=3, transactions=128, time_limit_s=900)
@@ -219,7 +219,7 @@ def flow_run(workload: str, k: int, size: int, workers: int, permutation: bool) 
 
 
 def windows_of(k: int, flow_bytes: int, workers: int) -> WindowCosts:
-    """Return the cost of the windows of a run; measuring makes the workers' meetings slower."""
+    """Return the cost of the windows of a run; the measurement makes the workers' meetings slower."""
     return window_costs(planned(COMPARED, "ecmp", k, flow_bytes), workers)
 
 

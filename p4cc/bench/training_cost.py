@@ -1,9 +1,9 @@
 """Cost of flows: workloads of many short messages, compared with a permutation.
 
-The permutation has the same network and protocol. The model of the CPU time of a run is a fixed
-cost per data packet plus a fixed cost per flow. Runs with the same flows of two sizes separate the
+The permutation has the same network and protocol. The model of a run's CPU time is a fixed cost per
+data packet plus a fixed cost per flow. Runs of the same flows with two message sizes separate the
 two costs. The sizes are far apart, so that the cost of a flow is nearly that of the small run, and
-an error of the large one hardly matters.
+an error of the large run hardly matters.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Kind:
         return self._checked(k, self.tables(k, size))
 
     def permutation(self, k: int, flow_bytes: int) -> Scenario:
-        """Return the scenario of a permutation on the same network."""
+        """Return the scenario of the permutation on the same network."""
         return self._checked(k, {"workload": {"name": "permutation", "size_bytes": flow_bytes}})
 
     def _checked(self, k: int, tables: Tables) -> Scenario:
@@ -126,11 +126,11 @@ class FlowCost:
     flows: int
     data_packets: int
     us_per_data_packet: float
-    us_per_flow: float  # cost without that of packets
-    us_per_flow_error: float | None  # estimated from the repeats; None if each size has one run
+    us_per_flow: float  # CPU time of a flow without that of its packets
+    us_per_flow_error: float | None  # estimated error, from the repeats; None if each size has one run
     bytes_per_flow: float  # memory of the small run without that of the network
-    packet_ratio: float  # cost of a data packet over that in the permutation
-    wall_ratio: float  # wall-clock time of two workers over that of one
+    packet_ratio: float  # cost of a data packet divided by that in the permutation
+    wall_ratio: float  # wall-clock time of two workers divided by that of one
     cpu_ratio: float
 
 
@@ -142,9 +142,10 @@ def flow_cost(
     large: Sequence[FlowRun],
     two: Sequence[FlowRun],
 ) -> FlowCost:
-    """Return the cost of a flow from runs of each kind; `two` are those of `large` with two workers.
+    """Return the cost of a flow from runs of each kind; `two` are runs like `large` with two workers.
 
-    The fastest run of each kind counts. Its error is estimated by the distance to the second fastest.
+    The fastest run of each kind counts. The error is estimated from the difference to the second
+    fastest run.
     """
     network, less, more, shared = map(fastest, (permutation, small, large, two))
     packet_s = (more.run_cpu_s - less.run_cpu_s) / (more.data_packets - less.data_packets)

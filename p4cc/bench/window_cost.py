@@ -45,7 +45,7 @@ class WindowCosts:
 
     @property
     def imbalance(self) -> float:
-        """Cost factor that results because the busiest worker differs between windows."""
+        """Factor of the cost that arises because the busiest worker differs between windows."""
         return self.longest_s / (self.largest_share * self.work_s)
 
     @property
@@ -63,7 +63,7 @@ class _Timed(Workers):
         # The first worker's connections to all others; another worker's to the first.
         self._ends: list[Connection] = []
         self._since_ns = 0
-        self._in_window = True  # false at a meeting that collects answers
+        self._in_window = True  # whether workers exchange data; not at a meeting that collects answers
 
     def _fork(self, rank: int) -> bool:
         here, there = Pipe()
@@ -174,7 +174,7 @@ def meeting_cost(workers: int, times: int = 2000) -> MeetingCost:
     crew = Workers(fabric, range(workers), workers, hear=list)
     wall_s = cpu_s = 0.0
     with crew.at_work():
-        for count in (times // 10, times):  # the first meetings warm up the memory
+        for count in (times // 10, times):  # the first meetings only warm up the memory
             began_s, used_s = time.perf_counter(), time.process_time()
             for _ in range(count):
                 fabric.gather(b"")

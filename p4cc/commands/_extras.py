@@ -1,4 +1,4 @@
-"""Extras: the optional dependencies that a missing package belongs to."""
+"""Extras: sets of optional dependencies, found by a missing package."""
 
 from __future__ import annotations
 

@@ -146,10 +146,10 @@ def _watching(wanted: bool) -> Iterator[Watch | None]:
 
 
 def _write_coverage(batch: Batch, kept: Mapping[int, Result], folder: Path) -> None:
-    """Write one page on the coverage of all runs that counted it; warn of coverage that is left out.
+    """Write one page on the coverage of all runs that counted it, and warn of coverage that is left out.
 
-    The page shows only files of the runs' own programs, because a folder that runs were taken from
-    could name any file.
+    The page shows only files of the runs' own programs, because coverage in a reused folder could
+    name any file.
     """
     total = Coverage()
     for number, result in kept.items():

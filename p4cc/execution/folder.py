@@ -20,11 +20,11 @@ REPORTS = (ERROR_FILE, "report.html", "plots", "sweep.html", "runs.csv", "fct.cs
 
 
 def attempt(write_report: Callable[[], None], folder: Path) -> list[str]:
-    """Write a report on the results in `folder`, which are kept whatever happens; return the errors.
+    """Write a report on the results in `folder`, and return the errors; the results are always kept.
 
     Each error is one line. An error that the machine or the user caused, such as a full disk, is
-    reported by its reason; for a defect, `report-error.txt` has the traceback. A signal ends
-    only the report, because the runs are done; mpiexec may send a signal long after a rank has died.
+    reported by its reason; for a defect, `report-error.txt` has the traceback. A signal ends only
+    the report, because the runs are done; mpiexec may send a signal long after a rank has died.
     """
     prefix = "the results are kept, but there is no report"
     try:

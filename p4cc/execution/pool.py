@@ -108,7 +108,7 @@ def _in_processes(
 
 
 def _death(started: Collection[BaseProcess], taken: Mapping[int, str]) -> str:
-    """Return how the process ended that broke the pool; the pool then ended the others by SIGTERM.
+    """Return how the process ended whose death broke the pool; the pool ends the others by SIGTERM.
 
     `taken` has the unfinished work of each process, by its id.
     """

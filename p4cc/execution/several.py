@@ -23,7 +23,7 @@ Made = Generator[tuple[int, Result], None, None]
 def known(runs: Sequence[PlannedRun], reuse: Sequence[Path], resume: Path | None, how: How) -> dict[int, Result]:
     """Return existing results of the same inputs in `resume` and `reuse`, by number of the run.
 
-    Raises UserError if `resume` has other runs than these, because the folder would then have some
+    Raises UserError if `resume` has runs that are not in `runs`. The folder would then have some
     runs twice, or runs that are in no report.
     """
     resumed = results.load_all(resume) if resume is not None else []

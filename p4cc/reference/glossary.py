@@ -1,4 +1,4 @@
-"""Words that a user meets outside of files: the project's own, those of reports, and what papers claim.
+"""Terms that a user meets outside of files: those of the project and of reports, and the papers' claims.
 
 They are in `glossary.toml` and `reports.toml` beside this file.
 """

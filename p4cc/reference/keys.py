@@ -1,8 +1,7 @@
 """Every key of scenarios and sweeps: meaning, type, unit, default, range, source.
 
 Types, defaults and ranges are those of the pydantic models that check the files, taken from JSON
-Schema. The meanings are the comments beside the declarations, so users read what the author of a
-key wrote.
+Schema. The meanings are the comments at the declarations.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m tools.attack [KIND...] [--minutes N | --short] [--seed N] [--jobs N] [--corpus FOLDER] [--keep FOLDER]
 
-Ctrl-C ends them and prints the counts so far. Exit status 1 if anything was found. A folder below
-KEEP has the command and the files that reproduce a finding.
+Ctrl-C ends the attacks and prints the counts so far. Exit status 1 means that there are findings. A
+folder below KEEP has the command and the files that reproduce a finding.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rich.table import Table
 
 from tools.attack import session
 
-_LONGEST_SHORT_S = 600.0  # limit of a kind's fixed number of turns
+_LONGEST_SHORT_S = 600.0  # time limit of a kind with --short
 
 
 @click.command(help=__doc__)

@@ -45,7 +45,7 @@ class Attack(ABC):
 
     @classmethod
     def missing(cls) -> str | None:
-        """Return why it cannot be done on this machine; None if it can."""
+        """Return why the attack cannot be made on this machine; None if it can."""
         return None
 
     @abstractmethod

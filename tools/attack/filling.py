@@ -11,7 +11,7 @@ _IDS = (0, 1, 2, 3, 255, 2**31, 2**32 - 1)
 
 
 class Filler:
-    """Maker of messages, in which numbers are often valid `ids`."""
+    """Generator of messages, in which numbers are often valid `ids`."""
 
     def __init__(self, ids: Sequence[int], rng: random.Random) -> None:
         self.rng = rng

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-MARK = "zq7"  # part of each text, which must never become anything but text
+MARK = "zq7"  # part of each text, which pages must show as text only
 TEXTS = (
     f"<script>{MARK}()</script>", f'"><img src={MARK} onerror={MARK}()>', f"' onload='{MARK}()", f"</script><{MARK}>",
     f"</title><{MARK}>", f"</style><{MARK}>", f"</pre><{MARK} x=y>", f"javascript:{MARK}()", f"{{{{ {MARK} }}}}",
@@ -142,7 +142,7 @@ def _socket(path: Path, secret: Path) -> None:
 
 
 def _device(path: Path, secret: Path) -> None:
-    """Make a device, which only root can; for other users nothing is left there."""
+    """Create a device if this process is root; other users get no file."""
     if os.geteuid() == 0:
         os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # /dev/zero
 

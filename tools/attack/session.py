@@ -57,9 +57,12 @@ def kind(name: str) -> type[Attack]:
 def _work(
     name: str, seed: int, first: int, deadline: float, turns: int | None, corpus: Sequence[Path], pipe: Connection
 ) -> None:
-    """Attack until `deadline` (time.monotonic) or for `turns`; report each: (turn, count, finding, files)."""
-    os.setsid()  # its child processes can then be ended with it
-    # A shell or nohup may have set them to be ignored, for all children too.
+    """Attack until `deadline` (time.monotonic) or for `turns`.
+
+    Each attempt is reported as (turn, count, finding, files).
+    """
+    os.setsid()  # so that its child processes can be ended with it
+    # A shell or nohup may have set these signals to be ignored, also for all children.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     attack_class = kind(name)
@@ -75,7 +78,7 @@ def _work(
                     pipe.send((turn, attack.attempt(random.Random(f"{name}:{seed}:{turn}")), "", {}))
                 except Finding as finding:
                     pipe.send((turn, 1, str(finding), finding.files))
-                except Exception:  # an error of the attack itself, or one that it did not expect
+                except Exception:  # an error of the attack itself, or one that the attack did not expect
                     pipe.send((turn, 1, traceback.format_exc(), {}))
                 turn += 1
         finally:

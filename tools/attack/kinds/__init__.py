@@ -1,1 +1,1 @@
-"""Kinds of attack, one file each with one subclass of `Attack`, found by being here."""
+"""Kinds of attack: each file has one subclass of `Attack`, which is found by its place in this package."""

@@ -23,7 +23,7 @@ from p4switch.p4runtime.client import LocalClient
 from tools.attack.attack import P4SRC, Attack, Finding
 from tools.attack.filling import Filler, Message, spoilt
 
-_REQUESTS = 300  # an attempt
+_REQUESTS = 300  # requests of one attempt
 _STREAMS = 10
 _CALL_S = 120.0
 _ALL_PIPES = 0xFFFF
@@ -42,7 +42,7 @@ _METADATA = (("error_in_resp", "1"), ("ignore_not_found", "1"), ("deadline_sec",
 
 
 class _Maker(Filler):
-    """Maker of random messages that are mostly valid for the tables of a program."""
+    """Generator of random messages that are mostly valid for the tables of a program."""
 
     def __init__(self, tables: Sequence[dict[str, Any]], rng: random.Random) -> None:
         fields = [f["id"] for t in tables for f in t["key"]]
@@ -50,7 +50,7 @@ class _Maker(Filler):
         self._tables = tables
 
     def entry(self, into: Message, most: int = 3) -> None:
-        """Make an entry of a table, mostly a valid one with small numbers."""
+        """Fill in an entry of a table, mostly a valid one with small numbers."""
         rng = self.rng
         table = rng.choice(self._tables)
         into.table_id = table["id"]
@@ -63,14 +63,14 @@ class _Maker(Filler):
             into.data.action_id = spec["id"]
             fields += spec["data"]
         for info in fields:
-            if "type" in info and rng.random() < 0.9:  # others have fields in them
+            if "type" in info and rng.random() < 0.9:  # the other attributes contain fields
                 self._data(into.data.fields.add(field_id=info["id"]), info, most)
         into.table_flags.mod_del = rng.random() < 0.3
         if rng.random() < 0.05:
             self.fill(into)
 
     def attribute(self, into: Message) -> None:
-        """Make an attribute that the table may have."""
+        """Fill in an attribute that the table may have."""
         rng = self.rng
         kinds = {"EntryScope": "entry_scope", "IdleTimeout": "idle_table", "port_status_notif_cb": "port_status_notify"}
         table = rng.choice([t for t in self._tables if t["attributes"]])
@@ -82,7 +82,7 @@ class _Maker(Filler):
             into.entry_scope.CopyFrom(bfruntime_pb2.EntryScope(pipe_scope={"predef": rng.randrange(2)}))
 
     def operation(self, into: Message) -> None:
-        """Make an operation that a table has."""
+        """Fill in an operation that a table has."""
         table = self.rng.choice([t for t in self._tables if t["supported_operations"]])
         into.table_id, into.table_operations_type = table["id"], self.rng.choice(table["supported_operations"])
 
@@ -236,9 +236,9 @@ def _call(channel: grpc.Channel, method: str, data: bytes, metadata: Sequence[tu
 
 
 def _check(where: str, error: Any, asked: bool = False) -> None:
-    """Raise Finding for an error of the server's own."""
+    """Raise Finding for an error that is the server's own fault."""
     code, details = error.code(), error.details() or ""
-    refused = "DecodeError" in details or "deserializ" in details  # gRPC's words for bytes that are no message
+    refused = "DecodeError" in details or "deserializ" in details  # gRPC's text for bytes that are not a message
     if refused or (asked and code is grpc.StatusCode.DEADLINE_EXCEEDED):
         return
     if "Unexpected <class" in details or code in _SERVERS_OWN:

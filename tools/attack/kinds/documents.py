@@ -1,4 +1,4 @@
-"""Malformed BMv2 JSON: the loader has to refuse it by name, or generate C that compiles and handles any packet."""
+"""Malformed BMv2 JSON: the loader must refuse it with a reason, or generate C that compiles and handles any packet."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _at(document: Json, path: tuple[Any, ...]) -> Json:
 
 
 def mutate(document: Json, rng: random.Random) -> Json:
-    """Return a copy with one or two things omitted, or replaced by odd ones or by others of the document."""
+    """Return a copy in which one or two values are omitted, or replaced by odd values or by others of the document."""
     changed = copy.deepcopy(document)
     for _ in range(rng.choice([1, 1, 2])):
         every = places(changed)
@@ -104,7 +104,7 @@ class Documents(Attack):
 
     def _run(self, document: Json, rng: random.Random) -> None:
         before = os.environ.get("P4CC_CACHE")
-        os.environ["P4CC_CACHE"] = str(self._cache)  # files built from these are of no use outside of the attack
+        os.environ["P4CC_CACHE"] = str(self._cache)  # files that are built from mutated documents are not used again
         try:
             fuzz.run(document, seed=rng.randrange(1 << 30), packets=_PACKETS)
         except Exception as error:

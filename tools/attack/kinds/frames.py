@@ -1,4 +1,4 @@
-"""Malformed and forged frames on real interfaces: the switch process has to continue, and its counts to balance."""
+"""Malformed and forged frames on real interfaces: the switch process must continue, and its counts must balance."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from tools.attack.forging import forged  # noqa: E402
 
 _ROUNDS = 1_000  # an attempt
 _LAST_HOP_DSCP = 50
-# Steps after the last forged frame. A forged RTS requests a window of pulls from EQDS, and so does
-# each of the sender's own.
+# Steps after the last forged frame. In EQDS a forged RTS requests a window of pulls, and so does
+# each RTS of the sender itself.
 _AFTERWARDS = 300_000
 
 

@@ -36,7 +36,7 @@ _SERVERS_OWN = (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNAVAILABLE, grpc.Stat
 
 
 class _Maker(Filler):
-    """Maker of random messages that are mostly valid for a program's P4Info."""
+    """Generator of random messages that are mostly valid for a program's P4Info."""
 
     def __init__(self, info: Message, rng: random.Random) -> None:
         kinds = ("tables", "actions", "action_profiles", "counters", "direct_counters", "meters", "direct_meters",

@@ -1,4 +1,4 @@
-"""Pages of results with hostile texts: the same kinds of elements and attributes as without, and no script."""
+"""Pages of results with hostile texts: they have the same kinds of elements and attributes as others, and no script."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Pages(Attack):
         return count
 
     def _page(self, command: list[str]) -> int:
-        """Return the number of pages that were made: none if the folder is refused."""
+        """Return the number of pages that were written; 0 if the folder is refused."""
         called = call(command)
         called.expect_one_line((0, 2))
         if called.status == 2:

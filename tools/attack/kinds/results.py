@@ -51,7 +51,7 @@ class Results(Attack):
         shutil.copytree(self._good, "runs")
         (run,) = (path.parent for path in Path("runs").glob("*/summary.json"))
         done = [self._change(run, rng) for _ in range(rng.choice((1, 1, 2, 3)))]
-        if rng.random() < 0.3:  # last, because nothing reads a pipe
+        if rng.random() < 0.3:  # this is the last change, because nothing reads a pipe
             done.append(hostile.change_file(run, rng, self._secret))
         if rng.random() < 0.03:
             run.rename("elsewhere")
@@ -77,7 +77,7 @@ class Results(Attack):
         call(command).expect_one_line((0, 1, 2) if command[0] == "diff" else (0, 2))
 
     def _take(self, rng: random.Random) -> None:
-        """Reuse a run, which is made again if the folder does not serve.
+        """Reuse a run, which is made again if the folder does not match its inputs.
 
         Returns 1 if its report or a check failed.
         """

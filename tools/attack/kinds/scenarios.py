@@ -14,7 +14,7 @@ from harness.worlds.native_hosts import prefer_native_hosts
 from tools.attack.attack import Attack, Finding
 from tools.attack.calling import call
 
-# Few packets, whatever else a scenario has, because an attempt should take a second.
+# Scenarios have few packets, so that an attempt takes about a second.
 _SMALL = {
     "topology.k": 4, "workload.size_bytes": 20_000, "workload.senders": 4, "limit_ns": 100_000,
     "memory_bytes": 1_500_000_000, "workload.duration_ns": 20_000, "workload.hosts": 8,

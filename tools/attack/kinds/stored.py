@@ -1,4 +1,4 @@
-"""Damaged files of the cache and of results: they are made again or reported in one line, and no figure changes."""
+"""Damaged files of the cache and of results: they are rebuilt or reported in one line, and no figure changes."""
 
 from __future__ import annotations
 
