@@ -1,6 +1,6 @@
 """The intermediate representation of programs: typed nodes that passes transform and tools read.
 
-It does not depend on front end, architectures or tools. `docs/decisions/0006-typed-ir.md` describes its parts.
+It does not depend on the front end, architectures or tools. `docs/decisions/0006-typed-ir.md` describes its parts.
 """
 
 from p4switch.compiler.types import BOOL, INT, Bits, Varbit

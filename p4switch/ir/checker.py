@@ -1,4 +1,4 @@
-"""Invariants of every program between two passes; a violation is an error in a pass."""
+"""Checker of the invariants that a program satisfies between two passes. A violation is an error in a pass."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CheckError(AssertionError):
 def check(program: pr.Program, gone: Collection[type[ops.Operation]] = (), *, widths: bool = True) -> None:
     """Raise CheckError for a program with dangling references or with types that do not agree.
 
-    `gone` are the operations that passes have replaced. Without `widths` all numbers agree, as in a program for a
+    `gone` are the operations that passes have replaced. Without `widths`, all number types agree, as in a program for a
     target.
     """
     _Checker(program, gone, widths).run()
@@ -140,7 +140,7 @@ class _Checker:
     # Expressions and references
 
     def agree(self, a: Type, b: Type) -> bool:
-        """Return whether a value of one type can stand for one of the other.
+        """Return whether a value of one type can be used as a value of the other.
 
         Varbits may differ in their maximum width.
         """
@@ -154,7 +154,7 @@ class _Checker:
         return declared
 
     def type_of(self, expr: ex.Expr) -> Type:
-        """Return the type of `expr`, after checking it."""
+        """Check `expr` and return its type."""
         expr.accept(self._expressions)
         return expr.type
 

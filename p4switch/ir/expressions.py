@@ -18,7 +18,7 @@ ENUM_TYPE = Bits(32)
 class Const:
     value: int  # 0 and 1 for bool
     type: Type
-    member: str = ""  # member of the enum or error whose number the value is
+    member: str = ""  # name of the enum member or error that has this number
 
     def accept(self, visitor: ExpressionVisitor[Result]) -> Result:
         return visitor.const(self)
@@ -26,7 +26,7 @@ class Const:
 
 @dataclass(slots=True, eq=False)
 class FieldRef:
-    """A field of a header or metadata instance."""
+    """Field of a header or metadata instance."""
 
     header: str
     name: str
@@ -38,7 +38,7 @@ class FieldRef:
 
 @dataclass(slots=True, eq=False)
 class LastField:
-    """A field of the last valid element of a stack (parsers)."""
+    """Field of the last valid element of a stack, in parsers."""
 
     stack: str
     name: str
@@ -70,7 +70,7 @@ class ElemField:
 
 @dataclass(slots=True, eq=False)
 class Param:
-    """A parameter of the action, from the table entry."""
+    """Parameter of an action, which the table entry supplies."""
 
     index: int
     type: Type
@@ -81,7 +81,7 @@ class Param:
 
 @dataclass(slots=True, eq=False)
 class Op:
-    """`op` as in P4; also `neg`, `cast`, `?:` (condition, then, else) and `slice` (operand and two constants)."""
+    """Operator `op`, as in P4, or `neg`, `cast`, `?:` (condition, then, else) or `slice` (operand, two constants)."""
 
     op: str
     args: tuple[Expr, ...]
@@ -109,7 +109,7 @@ class Valid:
 
 @dataclass(slots=True, eq=False)
 class Lookahead:
-    """The next bits in the packet. It stands alone on the right of an assignment or in a select key."""
+    """Next bits of the packet. It is the whole right side of an assignment, or a whole select key."""
 
     offset: int
     width: int
@@ -137,9 +137,9 @@ Place: TypeAlias = "FieldRef | LastField | ElemField"
 
 @dataclass(slots=True, eq=False)
 class HeaderRef:
-    """A header: instance `name`; or, where `stack` is set, the element at `index`; or `next` or `last` of the stack.
+    """Header: instance `name`, or an element of `stack`: the one at `index`, `next` or `last`.
 
-    `member` names the member of the union in a stack of unions; it is the one at `position`.
+    In a stack of unions, `member` is the name of the union's member, and `position` its position.
     """
 
     type: Header

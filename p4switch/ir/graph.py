@@ -41,7 +41,7 @@ def looping(blocks: Sequence[ir.Block]) -> set[ir.Block]:
 
 
 def reverse_postorder(start: ir.Block) -> list[ir.Block]:
-    """Return the blocks reachable from `start`, each before its successors except for loops, first ones first."""
+    """Return the blocks reachable from `start` in reverse postorder: each before its successors, except in loops."""
     if start.end is None:
         return [start]
     order: list[ir.Block] = []
@@ -83,7 +83,7 @@ def code(program: ir.Program) -> Iterator[ir.Block]:
 def draws(program: ir.Program) -> bool:
     """Return whether a program draws random numbers.
 
-    It does so in an operation, or as the hash of a calculation or a selector.
+    An operation may draw them, or a calculation or selector whose hash is random.
     """
     hashes = {calculation.algorithm for calculation in program.calculations}
     hashes |= {profile.algorithm for profile in program.profiles}

@@ -1,4 +1,4 @@
-"""Roles of the attributes of operations, from which follows what an operation reads, writes and takes as arguments.
+"""Roles of the attributes of operations, which determine an operation's reads, writes and arguments.
 
 index: ir.Expr = field(metadata=ir.READ)
 target: ir.Place = field(metadata=ir.WRITTEN)
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Read: TypeAlias = "Expr | Reference"
 Written: TypeAlias = "Place | Valid | Reference"
-"""A reference stands for all fields of all headers in it and their validity, `Valid` for the validity alone."""
+"""Written place. A reference is all fields and the validity of all headers in it; `Valid` is only the validity."""
 
 
 @dataclass(slots=True, eq=False)
@@ -52,12 +52,12 @@ def _present(expr: Expr | None) -> tuple[Expr, ...]:
 
 @dataclass(frozen=True)
 class Operand(Generic[Value]):
-    """Role of an attribute, as functions of its value."""
+    """Role of an attribute. Its functions take the attribute's value."""
 
     arguments: Callable[[Value], Iterable[Argument]]
     """Arguments of the primitive."""
     take: Callable[[Arguments], Value] | None = None
-    """Value from the arguments of a primitive, for operations of externs."""
+    """Reads the value from the arguments of a primitive, for operations of externs."""
     read: Callable[[Value], Iterable[Read]] = _none
     """Expressions that are evaluated."""
     written: Callable[[Value], Iterable[Written]] = _none
@@ -65,7 +65,7 @@ class Operand(Generic[Value]):
 
 
 def role(operand: Operand[Value]) -> Mapping[str, Operand[Value]]:
-    """Return metadata of a dataclass field that give it a role."""
+    """Return metadata that give a dataclass field this role."""
     return {_ROLE: operand}
 
 
@@ -112,7 +112,7 @@ def numbers(t: Type, count: int) -> Mapping[str, Operand[tuple[int, ...]]]:
 def roles(cls: type) -> tuple[tuple[str, Operand[NoReturn]], ...]:
     """Return the attributes of a dataclass in order, without `span`, each with its role.
 
-    Raises TypeError if one has none. A class that is not a dataclass, or not yet, has no attributes.
+    Raises TypeError for an attribute without a role. A class that is not (yet) a dataclass has no attributes.
     """
     attributes: dict[str, dataclasses.Field[object]] = getattr(cls, "__dataclass_fields__", {})
     lacking = [name for name, f in attributes.items() if name != "span" and _ROLE not in f.metadata]

@@ -1,7 +1,7 @@
 """Operations: the statements of a basic block.
 
-Each class declares what it reads, what it writes and its other effects, so that an analysis does not depend on
-individual operations. Operations of P4-16 itself are here; those of an extern are in its file
+Each class declares its reads, its writes and its other effects, so that an analysis does not depend on individual
+operations. Operations of P4-16 itself are here; those of an extern are in the extern's file
 (`p4switch/architectures`).
 """
 
@@ -64,7 +64,7 @@ NOTHING: frozenset[Effect] = frozenset()
 
 
 def require_complete(cls: type, constants: Iterable[str] = ()) -> None:
-    """Raise TypeError for a class that lacks methods or constants, at its definition rather than at its use."""
+    """Raise TypeError if a class lacks methods or constants. This is called when the class is defined."""
     missing = [name for name in dir(cls) if getattr(getattr(cls, name), "__isabstractmethod__", False)]
     missing += [name for name in constants if not hasattr(cls, name)]
     if missing:
@@ -74,8 +74,9 @@ def require_complete(cls: type, constants: Iterable[str] = ()) -> None:
 class Operation:
     """Step of a block.
 
-    Its reads and writes follow from the roles of its attributes, unless the class declares them itself. A class that
-    lacks one of the declarations, or the role of an attribute, raises TypeError at its definition.
+    Its reads and writes follow from the roles of its attributes, unless the class declares them
+    itself. The definition of a class raises TypeError if a declaration or the role of an attribute
+    is missing.
     """
 
     __slots__ = ()
@@ -84,7 +85,7 @@ class Operation:
     span: int | None
     effects: ClassVar[frozenset[Effect]]
     primitive: ClassVar[str]
-    """Name in BMv2 JSON; for operations that have several, one of them."""
+    """Name in BMv2 JSON, or one of the names if the operation has several."""
 
     def __init_subclass__(cls, abstract: bool = False) -> None:
         if not abstract:
@@ -94,7 +95,7 @@ class Operation:
 
     @property
     def reads(self) -> tuple[Read, ...]:
-        """Expressions that are evaluated, except indices of written places, which are read, too."""
+        """Expressions that are evaluated, except the indices in written places."""
         return tuple(each for name, operand in self._roles for each in operand.read(getattr(self, name)))
 
     @property
@@ -117,7 +118,7 @@ class Operation:
         """Call the visitor's method for this class."""
 
 
-# Of P4-16 itself
+# Operations of P4-16 itself
 
 
 @dataclass(slots=True, eq=False)
@@ -224,7 +225,7 @@ class MoveStack(Operation):
 
 @dataclass(slots=True, eq=False)
 class Exit(Operation):
-    """End of the control, from an action of a table."""
+    """`exit` in an action of a table, which ends the control."""
 
     span: int | None = None
     effects = frozenset({Effect.LEAVE})
@@ -234,7 +235,7 @@ class Exit(Operation):
         return visitor.exit(self)
 
 
-# Of parsers
+# Operations of parsers
 
 
 @dataclass(slots=True, eq=False)
@@ -272,7 +273,7 @@ class Verify(Operation):
         return visitor.verify(self)
 
 
-# Composite ones
+# Composite operations
 
 
 def _values(fields: list[tuple[Place, Expr]]) -> list[Expr]:
@@ -283,7 +284,7 @@ _VALUES = Operand[list[tuple[Place, Expr]]](lambda fields: [_values(fields)], re
 
 
 class CompositeOperation(Operation, abstract=True):
-    """Operation that a pass replaces by others, so that no tool sees one."""
+    """Operation that a pass replaces by other operations before any tool sees it."""
 
     __slots__ = ()
     _constants = ("effects", "name")
@@ -310,7 +311,7 @@ class AssignSlice(CompositeOperation):
 class FillHeader(CompositeOperation):
     """Assignment of a value to each field of a header, which becomes valid.
 
-    No value reads a field assigned before it.
+    No value depends on a field that was assigned before it.
     """
 
     header: HeaderRef = field(metadata=WRITTEN)
@@ -322,7 +323,7 @@ class FillHeader(CompositeOperation):
 
 @dataclass(slots=True, eq=False)
 class Invalidate(CompositeOperation):
-    """Operation that makes a header invalid and, if it is a member of a union, the `others` with it."""
+    """Operation that makes a header invalid, and also the `others` if the header is a member of a union."""
 
     header: HeaderRef = field(metadata=VALIDITY)
     others: list[HeaderRef] = field(metadata=VALIDITIES)
@@ -333,7 +334,7 @@ class Invalidate(CompositeOperation):
 
 @dataclass(slots=True, eq=False)
 class AssignHeader(CompositeOperation):
-    """Assignment of a header to another; if the target is a member of a union, the `others` become invalid.
+    """Assignment of a header. If the target is a member of a union, the `others` become invalid.
 
     `src` is not one of the others.
     """
@@ -348,7 +349,7 @@ class AssignHeader(CompositeOperation):
 
 @dataclass(slots=True, eq=False)
 class RewindStack(CompositeOperation):
-    """Reset of `next` of a stack to its first element, the state in which a variable of a parser starts each time."""
+    """Reset of a stack's `next` to the first element, for stacks that are variables of a parser."""
 
     stack: StackRef = field(metadata=WRITTEN)
     span: int | None = None
@@ -356,11 +357,11 @@ class RewindStack(CompositeOperation):
     name = "rewind"
 
 
-# Of externs
+# Operations of externs
 
 
 class ExternOperation(Operation, abstract=True):
-    """Operation of an extern, with a method for each tool, which takes the tool as its argument."""
+    """Operation of an extern, with a method for each tool, whose argument is the tool."""
 
     __slots__ = ()
     draws: ClassVar[bool] = False  # True if it draws a random number
@@ -370,15 +371,15 @@ class ExternOperation(Operation, abstract=True):
 
     @classmethod
     def read(cls, arguments: Arguments) -> ExternOperation:
-        """Return the operation of a primitive with these arguments.
+        """Return the operation for a primitive's arguments.
 
-        Raises JsonError for arguments that it does not take.
+        Raises JsonError for wrong arguments.
         """
         construct: Callable[..., ExternOperation] = cls
         return construct(*(operand.take(arguments) for _, operand in cls._roles if operand.take), span=arguments.span)
 
     def stored(self, register: str) -> ExternOperation:
-        """Return a read of the register's first cell in place of a random draw.
+        """Return an operation that reads the register's first cell instead of drawing a random number.
 
         An operation without draws returns itself.
         """
@@ -386,7 +387,7 @@ class ExternOperation(Operation, abstract=True):
 
     @staticmethod
     def told(data: bytes) -> str:
-        """Return the trace's text for `data`, which comes from the C code (`Statements.tell`)."""
+        """Return the text in traces for `data`, which the C code reported (`Statements.tell`)."""
         return data.hex()
 
     @abstractmethod
@@ -395,15 +396,15 @@ class ExternOperation(Operation, abstract=True):
 
     @abstractmethod
     def run(self, machine: Machine) -> None:
-        """Execute the operation in the test generator, with numbers and formulas together."""
+        """Execute the operation in the test generator, on numbers and formulas."""
 
     def prove(self, prover: Prover, state: State) -> None:
         """Apply the operation to the packets of `state`.
 
-        By default, the places that it writes may have any value afterwards.
+        By default, written places may have any value afterwards.
         """
         prover.anything_in(self, state)
 
     def fit(self, pipeline: Pipeline) -> None:
-        """Add the vertices of the operation to the graph of a pipeline: by default one."""
+        """Add the operation's vertices to the graph of a pipeline. By default it has one vertex."""
         pipeline.step(self, self.primitive)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """Place in the source; line and column count from 1.
+    """Place in the source. Line and column count from 1.
 
-    `text` begins there. `file` may be "": unknown.
+    `text` is the source text at this place. `file` is "" if it is not known.
     """
 
     file: str
@@ -22,5 +22,5 @@ class Place(NamedTuple):
 
     @property
     def note(self) -> str:
-        """The name of the file, the line and the text, for readers."""
+        """The name of the file, the line and the text, in a form for human readers."""
         return f"{posixpath.basename(self.file)}:{self.line}: {self.text}" if self.text else ""

@@ -1,4 +1,4 @@
-"""Text form of a program, which is stable, so that programs can be compared, and similar to P4.
+"""Text form of a program, which is similar to P4, and stable, so that programs can be compared.
 
     ingress
       b0:
@@ -127,7 +127,7 @@ _OPERATIONS = _Operations()
 
 
 def operation(op: ops.Operation) -> str:
-    """Return the text of an operation. One of an extern has the name and arguments of its BMv2 primitive."""
+    """Return the text of an operation. An extern's operation has the name and arguments of its BMv2 primitive."""
     return op.accept(_OPERATIONS)
 
 
@@ -138,7 +138,7 @@ def _case(case: list[tuple[int, int | None]] | str) -> str:
 
 
 class _Graph:
-    """The text of the code from `start`; `end` is the name of the last block's successor."""
+    """Printer of the code from `start` on; `end` is the name of the last block's successor."""
 
     def __init__(self, start: pr.Block, end: str) -> None:
         self._end = end

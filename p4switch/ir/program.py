@@ -1,9 +1,9 @@
 """Contents of a program: control-flow graphs over scalar storage, tables, objects with state.
 
-Structs, tuples, generics, sub-parsers, sub-controls, functions and the directions of parameters are gone. Storage is
-header instances (real ones, locals of header type, and the metadata instances) with scalar fields. Code is basic
-blocks; the same blocks serve parser states, control flow and action bodies, which differ in their terminators.
-Enums without an underlying type and errors are 32-bit numbers here.
+A program has no structs, tuples, generics, sub-parsers, sub-controls, functions and directions of parameters. Its
+storage consists of header instances with scalar fields: packet headers, locals of header type, and metadata. Its code
+consists of basic blocks. Parser states, control flow and action bodies are all blocks, and differ in their terminators.
+Enums without an underlying type, and errors, are 32-bit numbers.
 """
 
 from __future__ import annotations
@@ -74,12 +74,13 @@ class Apply:
     def by_hit(self) -> bool:
         """True if the labels are hit and miss.
 
-        They equal the numbers of two actions, so that a look-up cannot distinguish them.
+        In Python, True and False are equal to the numbers 1 and 0 of actions, so that a look-up
+        cannot distinguish them.
         """
         return any(isinstance(label, bool) for label in self.on)
 
     def after(self, action: Action | None, hit: bool) -> Block:
-        """Return the block that follows a look-up that runs `action`; None is no action."""
+        """Return the block that follows a lookup that runs `action`, or no action if it is None."""
         if self.by_hit:
             return self.on.get(hit, self.default)
         name = None if action is None else action.name
@@ -94,10 +95,10 @@ class Apply:
 class Select:
     """Selection by keys.
 
-    `cases` are pairs of a list with (value, mask) for each key, or the name of a value set, and a target; a mask of
-    None is exact.
+    `cases` are pairs of a condition and a target. The condition is a list with (value, mask) for each
+    key, or the name of a value set. A mask of None stands for an exact match.
 
-    In a program for a target, a case without values is the last, and matches any key.
+    In a program for a target, a case without values matches any key, and is the last case.
     """
 
     keys: list[Expr]
@@ -157,7 +158,7 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class Table:
-    """Table. `entry` is set to the number of the entry that is hit or, if there is none, to one more than the highest.
+    """Table. `entry` is set to the number of the entry that is hit, or to one more than the highest number.
 
     The cells of `direct` objects are initialised when their entry is added.
     """
@@ -177,12 +178,12 @@ class Table:
     entry: Expr | None = None
     support_timeout: bool = False
     span: int | None = None
-    ordered: bool = False  # an entry is found by its priority
-    hidden: bool = False  # True if its action has statements that are outside of actions in the source
+    ordered: bool = False  # True if priorities decide which entry is hit
+    hidden: bool = False  # True if its action has statements that are not in an action in the source
 
     @property
     def room(self) -> int:
-        """Maximum number of entries; the program's own may exceed the declared size."""
+        """Maximum number of entries. The program's own entries may be more than the declared size."""
         return max(self.size, len(self.entries or ()))
 
 
@@ -238,7 +239,7 @@ class ValueSet:
 
 @dataclass(slots=True, eq=False)
 class ExternInstance:
-    """Object of a type that BMv2 has under that name, with the arguments of its constructor."""
+    """Object of an extern type of BMv2, with the arguments of its constructor."""
 
     name: str
     type: str
@@ -259,7 +260,7 @@ class Calculation:
 
 @dataclass(slots=True, eq=False)
 class Checksum:
-    """Field that is verified or updated where a condition holds."""
+    """Field with a checksum that is verified or updated if a condition holds."""
 
     target: FieldRef
     calculation: Calculation
@@ -315,9 +316,10 @@ class Deparser:
 
 @dataclass(slots=True, eq=False)
 class Metadata:
-    """Instance that the architecture writes or reads: fields, and aliases of some of them.
+    """Metadata instance that the architecture writes or reads: fields, and aliases of some of them.
 
-    `written` maps each field whose assignment the architecture checks to the field that becomes 1 on assignment.
+    The architecture checks whether the fields in `written` were assigned. `written` maps each of them to a field that
+    becomes 1 on assignment.
     """
 
     name: str
@@ -344,13 +346,13 @@ def nowhere(span: int | None) -> Place | None:
 class Program:
     """Program.
 
-    The compiler first lowers a program for no particular target. The engine and the writer of BMv2 JSON take a program
-    for a target. In this form headers have only scalar fields, operators have the type `int`, casts truncate results,
-    and nodes in sequence have numbers and names.
+    The compiler first lowers a program independently of a target. The engine and the writer of BMv2
+    JSON take a program for a target. In that form headers have only scalar fields, operators have
+    the type `int`, casts truncate results, and nodes have numbers and names.
     """
 
     scalars: dict[str, Type] = field(default_factory=dict)  # fields of the instance "scalars"
-    varbits: dict[str, int] = field(default_factory=dict)  # instances with one field "field": maximum width
+    varbits: dict[str, int] = field(default_factory=dict)  # maximum width of instances with one field "field"
     headers: list[Instance] = field(default_factory=list)
     stacks: list[tuple[StackRef, list[str]]] = field(default_factory=list)  # names of the elements
     unions: list[tuple[UnionRef, list[str]]] = field(default_factory=list)  # names of the member instances
@@ -369,14 +371,14 @@ class Program:
     calculations: list[Calculation] = field(default_factory=list)
     field_lists: list[FieldList] = field(default_factory=list)
     learn_lists: list[FieldList] = field(default_factory=list)
-    # In one that is for a target:
+    # Attributes of a program for a target:
     name: str = "program"
     package: str | None = None  # None: the JSON does not say
-    source_names: Mapping[str, str] = field(default_factory=dict)  # source names of the target's storage for the blocks
+    source_names: Mapping[str, str] = field(default_factory=dict)  # see `Package.source_names`
     actions: list[Action] = field(default_factory=list)
     profiles: list[Profile] = field(default_factory=list)
     aliases: dict[str, tuple[str, str]] = field(default_factory=dict)  # other names of fields of metadata
-    lengths: dict[str, Expr] = field(default_factory=dict)  # bits of the varbit in headers of a type, by its name
+    lengths: dict[str, Expr] = field(default_factory=dict)  # length in bits of the varbit, by header type
     place: Callable[[int | None], Place | None] = nowhere
     """Function that returns the source position of a node's span."""
 

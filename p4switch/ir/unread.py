@@ -1,4 +1,4 @@
-"""Operations whose results are never read; a pipeline without tracing may omit them."""
+"""Search for operations whose results are never read. A pipeline without tracing may omit them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Name = tuple[str, str]  # instance and name of a metadata field
 
 
 class _Mentioned(ExpressionVisitor[None]):
-    """Fields of instances that expressions mention; those of stacks belong to packet headers."""
+    """Visitor that collects the fields of instances in expressions. Fields of stacks belong to packet headers."""
 
     def __init__(self) -> None:
         self.fields: set[_Name] = set()
@@ -32,19 +32,19 @@ class _Mentioned(ExpressionVisitor[None]):
             expr.header.index.accept(self)
 
     def _nothing(self, expr: ir.Expr) -> None:
-        """Pass over an expression without fields of instances."""
+        """Ignore an expression without fields of instances."""
 
     const = last_field = param = lookahead = last_index = _nothing
 
 
 def unread(program: ir.Program, kept: Collection[_Name]) -> set[ir.Operation]:
-    """Return the operations without effects that only write metadata fields that nothing reads.
+    """Return the operations that have no effects and only write metadata fields that are never read.
 
-    `kept` are fields that somebody outside of the program reads. `program` is for a target.
+    `kept` are fields that are read from outside of the program. `program` is for a target.
     """
     metadata = {instance.name for instance in program.headers if instance.metadata}
     operations = [op for block in code(program) for op in block.ops]
-    waiting: dict[_Name, list[ir.Operation]] = {}  # operations by the field that they write
+    waiting: dict[_Name, list[ir.Operation]] = {}  # operations not yet known to be read, by the field that they write
     written: dict[ir.Operation, list[_Name]] = {}
     needed: list[ir.Operation] = []
     for op in operations:
@@ -67,12 +67,12 @@ def unread(program: ir.Program, kept: Collection[_Name]) -> set[ir.Operation]:
 
 
 def _fails(op: ir.Operation) -> bool:
-    """Return whether a parser may end at an operation without effect, because the packet may be too short."""
+    """Return whether an operation without effect may still end a parser, because the packet is too short."""
     return isinstance(op, ir.Assign) and isinstance(op.src, ir.Lookahead)
 
 
 def _indices(written: Iterable[ir.Written]) -> Iterator[ir.Expr]:
-    """Yield the indices of written stack elements, which are read."""
+    """Yield the indices of written stack elements, because these are read."""
     for each in written:
         place = each.header if isinstance(each, ir.Valid) else each
         if isinstance(place, (ir.ElemField, ir.HeaderRef)) and place.index is not None:
@@ -93,7 +93,7 @@ def _fields(read: Iterable[ir.Read], metadata: Collection[str]) -> set[_Name]:
 
 
 def _outside(program: ir.Program) -> Iterator[ir.Read]:
-    """Yield everything that is read outside of operations."""
+    """Yield the expressions that are read outside of operations."""
     for block in code(program):
         if isinstance(block.end, ir.Branch):
             yield block.end.condition

@@ -1,4 +1,7 @@
-"""Visitors for tools: a method for each expression, terminator and operation of P4-16, one for those of externs."""
+"""Visitors for tools, with a method for each kind of expression, terminator and operation of P4-16.
+
+One further method is for all operations of externs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ Result = TypeVar("Result")
 
 
 class ExpressionVisitor(Generic[Result]):
-    """Visitor of expressions. A subclass that lacks a method raises TypeError at its definition."""
+    """Visitor of expressions. The definition of a subclass raises TypeError if a method is missing."""
 
     def __init_subclass__(cls) -> None:
         operations.require_complete(cls)
@@ -48,7 +51,7 @@ class ExpressionVisitor(Generic[Result]):
 
 
 class TerminatorVisitor(Generic[Result]):
-    """Visitor of terminators. A subclass that lacks a method raises TypeError at its definition."""
+    """Visitor of terminators. The definition of a subclass raises TypeError if a method is missing."""
 
     def __init_subclass__(cls) -> None:
         operations.require_complete(cls)
@@ -69,7 +72,7 @@ class TerminatorVisitor(Generic[Result]):
 class OperationVisitor(Generic[Result]):
     """Visitor of operations.
 
-    A subclass that lacks a method raises TypeError at its definition, so that a tool cannot forget an operation.
+    The definition of a subclass raises TypeError if a method is missing, so that a tool cannot forget an operation.
     """
 
     def __init_subclass__(cls) -> None:
