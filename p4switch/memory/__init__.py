@@ -1,4 +1,4 @@
-"""Reserve of memory for the end of a process whose address space is limited (`ulimit -v`)."""
+"""Reserve of memory for the clean-up of a process whose address space is limited (`ulimit -v`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 _SOURCE = Path(__file__).parent / "reserve.c"
 _RESERVE_BYTES = 16 << 20  # size in the address space; the memory is not touched
-_free: Callable[[], None] | None = None  # once the library is loaded
+_free: Callable[[], None] | None = None  # function of the library, once it is loaded
 
 
 def library() -> Path:
@@ -22,12 +22,13 @@ def library() -> Path:
 
 
 def keep_reserve() -> None:
-    """Keep memory for the end of this process if its address space is limited.
+    """Reserve memory for the clean-up of this process if its address space is limited.
 
-    The first small allocation of Python that fails then succeeds nevertheless, and MemoryError is
-    raised in the main thread, with memory for its handlers. There is no reserve if it cannot be
-    compiled; what needs the compiler reports this. Raises MemoryError if there is not even room for
-    the reserve, or OSError if its library cannot be mapped.
+    When a small allocation of Python fails for the first time, the reserve is released and the
+    allocation succeeds. MemoryError is then raised in the main thread, whose handlers can use the
+    released memory. If the library cannot be compiled, there is no reserve, and the next step that
+    needs the compiler reports the error. Raises MemoryError if there is no room for the reserve, or
+    OSError if its library cannot be mapped.
     """
     global _free
     if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
@@ -49,6 +50,6 @@ def keep_reserve() -> None:
 
 
 def free_reserve() -> None:
-    """Release the reserve for a clean-up after any error, which no MemoryError of its own interrupts then."""
+    """Release the reserve for a clean-up after any error, so that no MemoryError interrupts the clean-up."""
     if _free is not None:
         _free()
