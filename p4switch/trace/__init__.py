@@ -1,4 +1,4 @@
-"""Trace of a packet in a pipeline: events, and three ways to write them.
+"""Trace of a packet in a pipeline: its events, and three formats for them.
 
     traced = build_traced(json)
     switch = load().Switch(str(traced.library))
@@ -7,7 +7,7 @@
     trace = Trace(Decoder(traced)(switch.traced()[0]))
     print(trace.text(), trace.json_lines(), trace.log())
 
-`text` is for people, `json_lines` for programs, and `log` reads like that of BMv2's simple_switch.
+`text` is for people, `json_lines` is for programs, and `log` has the format of BMv2's simple_switch.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Trace(Sequence[Event]):
         return "\n".join(map(json_line, self._events))
 
     def log(self) -> str:
-        """Return the log as simple_switch with `--log-console -L trace`, without its times."""
+        """Return the log of simple_switch with `--log-console -L trace`, but without times."""
         return "\n".join(line for event in self._events for line in log_lines(event))
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Field-by-field differences between the packet that left and the expected one."""
+"""Differences, field by field, between a packet that left and the expected packet."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from p4switch.trace.events import hexadecimal
 
 
 class Layout(NamedTuple):
-    """Fields of a frame from its start on, as names and widths; the payload follows."""
+    """Names and widths of the fields at the start of a frame, which the payload follows."""
 
     fields: tuple[tuple[str, int], ...]
 
@@ -29,9 +29,10 @@ def layouts(events: Iterable[ev.Event]) -> Iterator[tuple[ev.Transmitted, Layout
 
 
 def differences(expected: bytes, mask: bytes, got: bytes, layout: Layout) -> list[str]:
-    """Return a line for each differing field; bits that are 0 in `mask` do not matter, bits beyond its end do.
+    """Return a line for each differing field. Bits that are 0 in `mask` are not compared.
 
-    Bytes after the headers are named by their position in the payload; lengths are compared last.
+    Bits after the end of `mask` are compared. Bytes after the headers are named by their position in
+    the payload. Lengths are compared last.
     """
     lines: list[str] = []
     mask = mask.ljust(len(expected), b"\xff")

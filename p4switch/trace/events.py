@@ -1,8 +1,8 @@
 """Events of a packet in a pipeline, one class for each kind.
 
-`packet` numbers the frames that a switch received, from 0; `copy` the copies that a packet made of one, 0 is itself.
-`time` is the switch's clock, in its ticks. `place` is the position in the P4 source; for a clone, digest, resubmission,
-recirculation, multicast or drop it is the statement that requested it. Names are those of the source.
+`packet` is the number of the received frame, from 0. `copy` is the number of the copy of that packet; 0 is the packet
+itself. `time` is the switch's clock in ticks. `place` is the position in the P4 source; for a clone, digest,
+resubmission, recirculation, multicast or drop it is the statement that requested it. Names are those of the source.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from p4switch.ir.places import Place
 
 
 class Value(NamedTuple):
-    """A named value of `width` bits."""
+    """Named value of `width` bits."""
 
     name: str
     value: int
@@ -25,7 +25,7 @@ class Value(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A field that a statement changed. `None` is a field of a header that is not valid."""
+    """Field that a statement changed. A value of None means that the header is not valid."""
 
     name: str
     before: int | None
@@ -34,7 +34,7 @@ class Change(NamedTuple):
 
 
 class KeyValue(NamedTuple):
-    """Field of a table's key. `match` is the entry's condition on it in P4Runtime's words; "" on a miss."""
+    """Field of a table's key. `match` is the entry's match on it, as in P4Runtime; "" on a miss."""
 
     name: str
     value: int
@@ -44,7 +44,10 @@ class KeyValue(NamedTuple):
 
 
 def hexadecimal(value: int, width: int) -> str:
-    """Return a number in hexadecimal with the digits of its width; one decimal digit is the same in both."""
+    """Return a number in hexadecimal with as many digits as its width needs.
+
+    A number with one decimal digit is returned as that digit.
+    """
     return f"0x{value:0{max((width + 3) // 4, 1)}x}" if width > 1 else str(value)
 
 
@@ -79,8 +82,8 @@ class Extracted(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition(Event):
     state: str
-    to: str  # "accept" where parsing ends
-    key: tuple[int, ...]  # 64 bits each, the first the most significant of its field
+    to: str  # name of the next state, or "accept" at the end of parsing
+    key: tuple[int, ...]  # words of 64 bits; a field's most significant word is first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +133,7 @@ class ActionRun(Event):
     table: str
     action: str
     arguments: tuple[Value, ...]
-    member: int | None  # member of the table's action profile
+    member: int | None  # member in the table's action profile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +175,7 @@ class Metered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternTold(Event):
-    """Message of a foreign extern about a cell of its object."""
+    """Access to a cell of an extern object, with the text of the extern."""
 
     extern: str
     index: int
@@ -207,7 +210,7 @@ class Dequeued(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloned(Event):
     session: int
-    made: int  # the number of the copy
+    made: int  # number of the copy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +238,7 @@ class Generated(Event):
 class QueueStopped(Event):
     port: int
     queue: int
-    stopped: bool  # False: the packet may continue
+    stopped: bool  # False if the packet may continue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +250,7 @@ class Dropped(Event):
 class Emitted(Event):
     header: str
     bytes: int
-    fields: tuple[tuple[str, int], ...]  # names and widths, as they follow each other on the wire
+    fields: tuple[tuple[str, int], ...]  # names and widths of the fields in the order on the wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Events in the format of simple_switch's log with `--log-console -L trace`, for readers used to it."""
+"""Events in the format of simple_switch's log with `--log-console -L trace`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _digits(value: int, width: int) -> str:
 
 
 def _bare(match: str) -> str:
-    """Return hexadecimal numbers without 0x, as simple_switch writes them."""
+    """Return a text with hexadecimal numbers without 0x, as simple_switch writes them."""
     return match.replace("0x", "")
 
 
@@ -95,7 +95,7 @@ _LINES: dict[type[ev.Event], Callable[[Any], list[str]]] = {
 
 
 def log_line(event: ev.Event, text: str) -> str:
-    """Return the part of simple_switch's line after time and level: the numbers of packet and copy, and `text`."""
+    """Return a line of simple_switch's log without time and level: the numbers of packet and copy, and `text`."""
     return f"[{event.packet}.{event.copy}] [cxt 0] {text}"
 
 

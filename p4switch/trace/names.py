@@ -1,4 +1,4 @@
-"""Names in the P4 source for names in the BMv2 JSON."""
+"""Conversion of names in BMv2 JSON to names in the P4 source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _METADATA = "userMetadata."
 class SourceNames:
     """Source names of one program.
 
-    p4cc's compiler records the names of the parser's parameters; otherwise the usual ones are assumed.
+    p4cc's compiler records the names of the parser's parameters. For other compilers the usual names are assumed.
     """
 
     def __init__(self, program: Program) -> None:
@@ -23,7 +23,7 @@ class SourceNames:
         self._emitted = {header.name for deparser in program.nodes.deparsers for header in deparser.order}
 
     def header(self, header: Header) -> str:
-        """Return the name of a header; local variables and metadata keep the JSON's name."""
+        """Return the name of a header. Local variables and metadata keep their name in the JSON."""
         if header.metadata:
             return header.name
         if header.name.startswith(_METADATA):
@@ -42,7 +42,7 @@ class SourceNames:
         return f"{self.header(header)}.{name}"
 
     def dotted(self, name: str) -> str:
-        """Return the source's name of "header.field" of the JSON."""
+        """Return the name in the source of HEADER.FIELD in the JSON."""
         header, _, field = name.rpartition(".")
         known_header = self._program.headers.get(header)
         return self.field(known_header, field) if known_header is not None else name
@@ -57,7 +57,7 @@ class SourceNames:
         return text(element), width
 
     def digest_element(self, digest: str, element: ir.Expr) -> tuple[str, int]:
-        """Return an element of a digest, a member of its struct, which p4c names after the digest; as `element`."""
+        """Return name and width of an element of a digest. p4c names its struct after the digest."""
         name, width = self.element(element)
         before, separator, member = name.rpartition(f"{digest}.")
         return (member if separator and (not before or before.endswith(".")) else name), width

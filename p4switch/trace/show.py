@@ -15,7 +15,7 @@ Form = Literal["text", "json", "log"]
 
 
 def show(events: Iterable[Event], form: Form = "text", console: Console | None = None) -> None:
-    """Print events: lines for people, coloured if the console has colours; JSON objects; or simple_switch's lines."""
+    """Print events: as text (coloured if the console has colours), as JSON objects, or as simple_switch's log."""
     console = console or Console(soft_wrap=True, highlight=False)
     for event in events:
         if form == "text":

@@ -103,13 +103,13 @@ _LINES: dict[type[ev.Event], Callable[[Any], list[_Part]]] = {
 
 
 def _where(place: Place | None) -> str:
-    """Return FILE:LINE, cut at the left if it is long."""
+    """Return FILE:LINE, truncated at the left if it is long."""
     where = str(place) if place is not None else ""
     return where if len(where) <= _WIDTH else f"…{where[1 - _WIDTH :]}"
 
 
 def styled(event: ev.Event) -> Text:
-    """Return one line: packet, place in the source, what happened."""
+    """Return a line with the packet, the place in the source, and the description of the event."""
     number = f"{event.packet}.{event.copy}" if event.copy else str(event.packet)
     line = Text.assemble((f"{number:>5} ", "dim"), (f"{_where(event.place):<{_WIDTH}} ", "dim blue"))
     for part in _LINES[type(event)](event):
@@ -141,13 +141,13 @@ def _json(value: Any) -> Any:
 
 
 def json_line(event: ev.Event) -> str:
-    """Return an object with `event` (its class) and its fields; numbers of P4 are hexadecimal strings."""
+    """Return a JSON object with `event` (the class) and its fields. Numbers of P4 are hexadecimal strings."""
     members = {f.name: _json(getattr(event, f.name)) for f in fields(event)}
     return json.dumps({"event": type(event).__name__, **members})
 
 
 def from_json_line(line: str) -> ev.Event:
-    """Return the event that `json_line` wrote; its place has no text."""
+    """Return the event that `json_line` wrote. Its place has no text."""
     members = json.loads(line)
     kind = getattr(ev, members.pop("event"))
     hints = get_type_hints(kind)
