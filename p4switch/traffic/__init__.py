@@ -1,6 +1,6 @@
-"""The traffic manager: queues, admission, schedulers, link rates, wires and PFC, in C, without clock or events.
+"""The traffic manager: queues, admission, schedulers, link rates, wires and PFC. It is written in C.
 
-The fabric drives it by events, the switch process by the wall clock. Each has its own additions.
+It has no clock and no events of its own. The fabric drives it by events, and the switch process by the wall clock.
 """
 
 from pathlib import Path
