@@ -17,7 +17,7 @@ __all__ = ["Device", "P4RuntimeError"]
 
 
 def __getattr__(name: str) -> Any:
-    # Late, so that the compiler can have the messages without the device.
+    # Imported on demand, so that the compiler can import the messages without the device.
     if name == "Device":
         from p4switch.p4runtime.device import Device
         return Device

@@ -1,7 +1,7 @@
 """Arbitration of controllers: roles and elections ("Client Arbitration and Controller Replication").
 
-This module contains no gRPC and no threads; callers hold one lock for all of it. Roles have no configuration: each has
-access to everything, and each has a primary of its own.
+This module contains no gRPC and no threads; callers hold one lock for all calls. Roles have no configuration: each role
+has access to all entities, and its own primary.
 """
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from p4switch.p4runtime.errors import denied, exhausted, invalid, not_found, precondition
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2
 
-MAX_CONTROLLERS = 64  # limit of controllers of a role that are connected at the same time
-MAX_ROLES = 1024  # limit of roles that have, or had, a controller; their highest election ids are remembered
+MAX_CONTROLLERS = 64  # maximum number of controllers of a role that are connected at the same time
+MAX_ROLES = 1024  # maximum number of roles that have or had a controller, whose highest election ids are kept
 MAX_ROLE_NAME = 256
 
 
@@ -24,8 +24,8 @@ class Controller:
     """
 
     send: Callable[[Message], None]
-    role: str | None = None  # None: it has not introduced itself
-    device_id: int | None = None  # None: it has not introduced itself
+    role: str | None = None  # None before its first arbitration update
+    device_id: int | None = None  # None before its first arbitration update
     election_id: int | None = None
 
 
@@ -33,16 +33,17 @@ class Controller:
 class _Role:
     controllers: list[Controller] = field(default_factory=list)
     primary: Controller | None = None
-    highest: int | None = None  # election id that a primary ever had
+    highest: int | None = None  # highest election id that a primary has had
 
 
 class Arbitration:
     """Roles of one device, and the controllers of each."""
 
     def __init__(self, device_id: int, *, zero_election_id: bool = False) -> None:
-        """Create the roles; `zero_election_id` says that controllers without an election id have the id 0.
+        """Create the roles of a device.
 
-        Such a controller may be primary. By the specification a controller without an id never is.
+        With `zero_election_id`, a controller without an election id has the id 0 and may become primary.
+        By the specification, a controller without an id is never primary.
         """
         self._device_id = device_id
         self._zero_election_id = zero_election_id
@@ -51,7 +52,7 @@ class Arbitration:
     def update(self, controller: Controller, message: Message) -> None:
         """Process a MasterArbitrationUpdate of a controller.
 
-        Raises P4RuntimeError, which ends its stream.
+        Raises P4RuntimeError, after which the controller's stream has to end.
         """
         name = message.role.name
         given = message.HasField("election_id") or self._zero_election_id

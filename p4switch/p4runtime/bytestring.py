@@ -1,22 +1,22 @@
-"""P4Runtime's byte strings (specification, "Bytestrings") and the engine's.
+"""Byte strings of P4Runtime (specification, "Bytestrings") and of the engine.
 
-The engine's are big-endian and exactly ceil(width / 8) bytes long.
+Those of the engine are big-endian and exactly ceil(width / 8) bytes long.
 """
 from __future__ import annotations
 
 
 def size(width: int) -> int:
-    """Return the bytes of a field of `width` bits."""
+    """Return the number of bytes of a field of `width` bits."""
     return (width + 7) // 8
 
 
 def canonical(value: int) -> bytes:
-    """Return the shortest string that holds an unsigned value: at least one byte."""
+    """Return the shortest byte string, of at least one byte, that can hold an unsigned value."""
     return value.to_bytes((value.bit_length() + 7) // 8 or 1, "big")
 
 
 def shortest(value: bytes) -> bytes:
-    """Return the `canonical` form of an unsigned value already in bytes."""
+    """Return the `canonical` form of a byte string that holds an unsigned value."""
     return value.lstrip(b"\0") or b"\0"
 
 
@@ -34,7 +34,10 @@ def parse(value: bytes, width: int) -> int:
 
 
 def parse_signed(value: bytes, width: int) -> int:
-    """Return the two's complement value of a string; as `parse`."""
+    """Return the two's complement value of a byte string of any length.
+
+    Raises ValueError like `parse`.
+    """
     if not value:
         raise ValueError("empty byte string")
     number = int.from_bytes(value, "big", signed=True)
@@ -44,6 +47,6 @@ def parse_signed(value: bytes, width: int) -> int:
 
 
 def canonical_signed(value: int) -> bytes:
-    """Return the shortest two's complement string."""
+    """Return the shortest byte string that can hold a value in two's complement."""
     bits = (value if value >= 0 else ~value).bit_length() + 1
     return value.to_bytes(size(bits), "big", signed=True)

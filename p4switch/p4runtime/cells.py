@@ -16,7 +16,7 @@ from p4switch.p4runtime.profiles import Undo
 if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
 
-_AT_ONCE = 256  # cells are read before packets go on
+_AT_ONCE = 256  # number of cells that are read before packets are processed again
 _MAX_COUNT = (1 << 63) - 1
 _T = TypeVar("_T")
 
@@ -24,14 +24,14 @@ _T = TypeVar("_T")
 class CellStore:
     """Cells of one switch.
 
-    Readers take the data plane's `lock`, for a part of the cells at a time.
+    Readers hold the data plane's `lock` for some of the cells at a time.
     """
 
     def __init__(self, pipeline: Pipeline, switch: Switch, lock: AbstractContextManager[object]) -> None:
         self._pipeline = pipeline
         self._switch = switch
         self._lock = lock
-        self._rates: dict[tuple[str, int], tuple[int, int, int, int]] = {}  # rates of meters that are not always green
+        self._rates: dict[tuple[str, int], tuple[int, int, int, int]] = {}  # meters that have rates
 
     # -- counters ---------------------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class CellStore:
 
     def _values(self, selected: Iterator[tuple[Cells, int]],
                 read: Callable[[str, int], _T]) -> Iterator[tuple[Cells, int, _T]]:
-        """Yield the cells with their values, read in parts; packets are processed between the parts."""
+        """Yield the cells with their values. They are read in parts, between which packets are processed."""
         while part := list(itertools.islice(selected, _AT_ONCE)):
             with self._lock:
                 values = [read(cells.name, index) for cells, index in part]
@@ -132,7 +132,7 @@ def _modify_only(kind: int, cells: Cells) -> None:
 
 
 def _indices(cells: Cells, message: Message) -> range:
-    """Return the index, or all of them if the message has none."""
+    """Return the index in a message, or all indices if it has none."""
     if not message.HasField("index"):
         return range(cells.size)
     index = message.index.index
@@ -167,12 +167,12 @@ def _selected(all_cells: Mapping[int, Cells], ident: int, query: Message, what: 
 
 
 def set_counter(data: Message, packets_and_bytes: tuple[int, int]) -> None:
-    """Set a counter, clipped to P4Runtime's signed numbers; the engine's are unsigned."""
+    """Set a counter in a message. The engine's unsigned numbers are limited to P4Runtime's signed range."""
     data.SetInParent()
     data.packet_count, data.byte_count = (min(value, _MAX_COUNT) for value in packets_and_bytes)
 
 
 def check_counter(data: Message, where: str) -> None:
-    """Raise P4RuntimeError (INVALID_ARGUMENT) for counter data that no counter can have."""
+    """Raise P4RuntimeError (INVALID_ARGUMENT) for negative counter data."""
     if data.packet_count < 0 or data.byte_count < 0:
         invalid(f"{where}: counter: packets and bytes must not be negative")

@@ -19,12 +19,12 @@ _STATUS_DETAILS = "grpc-status-details-bin"
 
 
 class Client(Protocol):
-    """A session with one device, as its primary controller. All methods raise P4RuntimeError."""
+    """Session with one device as its primary controller. All methods may raise P4RuntimeError."""
 
     device_id: int
 
     def set_pipeline(self, p4info: Message, device_config: bytes) -> None:
-        """Verify and commit a pipeline; earlier entries are lost."""
+        """Verify and commit a pipeline. All earlier entries are removed."""
 
     def write(self, updates: Sequence[Message]) -> None:
         """Write one batch of Update messages."""
@@ -46,7 +46,7 @@ def _pipeline_request(device_id: int, p4info: Message, device_config: bytes) -> 
 
 
 class LocalClient:
-    """A device in this process."""
+    """Client of a device in this process."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -66,28 +66,28 @@ class LocalClient:
             yield from response.entities
 
     def set_port_up(self, port: int, up: bool) -> None:
-        """Tell the device that the link of a port has gone up or down."""
+        """Report to the device that the link of a port has gone up or down."""
         self.device.set_port_up(port, up)
 
     def close(self) -> None:
-        """Close the client, which holds nothing."""
+        """Do nothing, because the client has no connection."""
 
 
 class GrpcClient:
-    """A device behind a gRPC address. Becomes primary on entry: `with GrpcClient(...) as client`.
+    """Client of a device at a gRPC address. It becomes primary on entry: `with GrpcClient(...) as client`.
 
-    Raises P4RuntimeError (UNAVAILABLE) where nobody answers within `timeout_s`, which holds for each call. Another
-    thread's `close` ends all calls at once (CANCELLED).
+    Each call raises P4RuntimeError (UNAVAILABLE) if there is no answer within `timeout_s`. A
+    `close` in another thread ends all calls at once (CANCELLED).
     """
 
     def __init__(self, address: str, device_id: int = 1, *, election_id: int = 1, timeout_s: float = 10.0) -> None:
-        import grpc  # imported here, because only network clients need it
+        import grpc  # imported here because only network clients need it
 
         self.device_id = device_id
         self._election_id = p4runtime_pb2.Uint128(high=election_id >> 64, low=election_id & (1 << 64) - 1)
         self._timeout_s = timeout_s
         self._grpc = grpc
-        # A switch on this machine is not behind a proxy, and its messages may be large.
+        # No proxy, because the switch is on this machine, and no limit of the message size.
         self._channel = grpc.insecure_channel(address, options=[
             ("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)
         ])
@@ -96,7 +96,7 @@ class GrpcClient:
         self._incoming: queue.Queue[Message | P4RuntimeError] = queue.Queue()
         self._thread: threading.Thread | None = None
         self._call: Any = None
-        self._lock = threading.Lock()  # guards what `close` ends, and whether it was called
+        self._lock = threading.Lock()  # guards the calls that `close` ends, and the flag that it was called
         self._closed = False
 
     def __enter__(self) -> GrpcClient:
@@ -112,7 +112,7 @@ class GrpcClient:
         Parameters
         ----------
         role
-            Role to take. "": the default role.
+            Role of the controller. "" is the default role.
 
         Raises
         ------
@@ -120,8 +120,8 @@ class GrpcClient:
             PERMISSION_DENIED if another controller is primary.
         """
         with self._unless_closed():
-            # The call waits for the server itself. A thread that asked for the channel's state would outlive `close`,
-            # and one that still does so when Python ends aborts it.
+            # The call itself waits for the server. A thread that watches the channel's state would outlive `close`,
+            # and would abort Python if it still ran when Python ends.
             self._call = self._channel.stream_stream(
                 _SERVICE + "StreamChannel",
                 request_serializer=p4runtime_pb2.StreamMessageRequest.SerializeToString,
@@ -175,7 +175,7 @@ class GrpcClient:
         Returns
         -------
         Message | None
-            A StreamMessageResponse; None if there is none in time.
+            A StreamMessageResponse; None if none arrives in time.
 
         Raises
         ------
@@ -202,7 +202,7 @@ class GrpcClient:
         self._channel.close()
 
     def call(self, method: str, request: Message, response: Any) -> Message:
-        """Call a unary RPC by name; `response` is its response class."""
+        """Call a unary RPC by name. `response` is the class of its response."""
         call = self._channel.unary_unary(
             _SERVICE + method, request_serializer=type(request).SerializeToString,
             response_deserializer=response.FromString,
@@ -241,13 +241,13 @@ class GrpcClient:
         except self._grpc.RpcError as error:
             raise _error(error) from error
         except ValueError:
-            if self._closed:  # gRPC raises this for a call that begins after `close`
+            if self._closed:  # gRPC raises ValueError for a call that begins after `close`
                 raise self._cancelled() from None
             raise
 
 
 def _error(error: Any) -> P4RuntimeError:
-    """Return a gRPC error with P4Runtime's details."""
+    """Return the P4RuntimeError, with its details, for an error of gRPC."""
     for key, value in error.trailing_metadata() or ():
         if key == _STATUS_DETAILS:
             errors = []

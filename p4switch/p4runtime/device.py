@@ -1,10 +1,10 @@
-"""A P4Runtime target: takes P4Runtime messages and drives one `Switch`.
+"""P4Runtime target, which executes P4Runtime messages on one `Switch`.
 
-`Device` knows nothing of gRPC, streams or elections: it is called directly by a controller in the same process, and by
-`p4switch.p4runtime.server` on behalf of remote ones. Requests may come from several threads. If packets run
-at the same time, the device gets the data plane's `lock`, which may be nested. A DATAPLANE_ATOMIC write holds it
-throughout, so that no packet sees half of the write. Other writes, and reads, may be long; they hold it for a few
-entities at a time.
+`Device` does not handle gRPC, streams or elections. A controller in the same process calls it directly, and
+`p4switch.p4runtime.server` calls it for remote controllers. Several threads may call it. If packets are processed at
+the same time, the device gets the data plane's `lock`, which has to be reentrant. A DATAPLANE_ATOMIC write holds the
+lock throughout, so that no packet sees half of the write. Other writes and reads may take long, so they hold it only
+for a few entities at a time.
 """
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
 
 API_VERSION = "1.5.0"  # version of the specification that this server follows
-_ENTITIES_AT_ONCE = 64  # entities that are read before the data plane continues
-_LOOKED_AT_ONCE = 512  # entries that are checked for a match, or for being idle, before the data plane continues
-_UPDATES_AT_ONCE = 64  # updates that are applied before the data plane continues
-_PAUSE_S = 1e-4  # lets the data plane continue; a thread that asks for its lock again at once would get it first
+_ENTITIES_AT_ONCE = 64  # number of entities that are read before the data plane continues
+_LOOKED_AT_ONCE = 512  # number of entries that are checked before the data plane continues
+_UPDATES_AT_ONCE = 64  # number of updates that are applied before the data plane continues
+_PAUSE_S = 1e-4  # lets the data plane get the lock; without a pause, this thread would get it again first
 _ENTITIES_A_RESPONSE = 500  # keeps a response well below gRPC's default limit of 4 MiB
 
 _WriteRequest = p4runtime_pb2.WriteRequest
@@ -57,9 +57,9 @@ _T = TypeVar("_T")
 
 
 class _Undisturbed(AbstractContextManager[None]):
-    """The data plane's lock. Python's garbage collector is off while it is held.
+    """The data plane's lock, with Python's garbage collector off while the lock is held.
 
-    With 100,000 entries one garbage collection takes longer than the part of a request that holds the lock at a time.
+    With 100,000 entries, a garbage collection takes longer than the lock is held at a time.
     """
 
     def __init__(self, lock: AbstractContextManager[object]) -> None:
@@ -85,7 +85,7 @@ class _Undisturbed(AbstractContextManager[None]):
 
 
 class State:
-    """All state that controllers wrote to one pipeline on one switch."""
+    """State that controllers have written to the pipeline of a switch."""
 
     def __init__(self, config: Message, pipe: Pipeline, switch: Switch, ports: Ports, clock_ns: Callable[[], int],
                  tick_ns: int, lock: AbstractContextManager[object], pause_s: float) -> None:
@@ -114,7 +114,7 @@ class State:
             "value_set_entry": self.value_sets.write,
             "digest_entry": self.digests.write,
         }
-        self.cell_readers: dict[str, Callable[[Message], Iterator[Message]]] = {  # take the lock themselves
+        self.cell_readers: dict[str, Callable[[Message], Iterator[Message]]] = {  # these take the lock themselves
             "counter_entry": self.cells.read_counters,
             "meter_entry": self.cells.read_meters,
             "register_entry": self.cells.read_registers,
@@ -154,7 +154,7 @@ class State:
             raise P4RuntimeError(code_pb2.RESOURCE_EXHAUSTED, str(error)) from error
 
     def read(self, query: Message) -> Iterator[Message | None]:
-        """Yield the entities that a query selects, and None for each one that was checked and not selected.
+        """Yield the entities that a query selects, and None for each entity that it does not select.
 
         Raises P4RuntimeError for an invalid or unsupported query.
         """
@@ -168,9 +168,9 @@ class State:
             yield None if message is None else p4runtime_pb2.Entity(**{kind: message})
 
     def collect(self, messages: Iterator[_T | None], into: list[_T]) -> None:
-        """Collect everything that is not None, in parts between which the data plane runs.
+        """Append all messages other than None to `into`. The data plane runs between parts of them.
 
-        Raises P4RuntimeError if the query behind `messages` is invalid.
+        Raises P4RuntimeError if the query that yields `messages` is invalid.
         """
         while True:
             looked, before = 0, len(into)
@@ -194,12 +194,12 @@ def _let_packets_through(pause_s: float) -> None:
 class Device:
     """P4Runtime device.
 
-    `build` makes a new engine `Switch` for a program, and `install` is called with the switch that packets go through
-    from now on. If the switch exists already with its program, `build` only returns it, and there is no `install`: such
-    a device gets its config once. `clock_ns` is the clock whose time the switch counts in ticks of `tick_ns`; it is
-    used for time-outs only. The devices of a switch's pipes share the data plane's `lock`, and
-    `control`, which is held while a controller reads or writes. `port_counts` returns the counts of the ports that the
-    switch has.
+    `build` returns a new engine `Switch` for a program, and `install` is called with the switch that
+    processes packets from then on. If the switch with its program exists already, `build` returns it,
+    and `install` is None; such a device gets its config only once. `clock_ns` is the switch's clock,
+    which the switch counts in ticks of `tick_ns`; the device uses it only for time-outs. The devices
+    of a switch's pipes share the data plane's `lock`, and `control`, which is held while a controller
+    reads or writes. `port_counts` returns the counts of the switch's ports.
     """
 
     def __init__(
@@ -221,12 +221,12 @@ class Device:
         self._tick_ns = tick_ns
         self._pause_s = 0.0 if lock is None else _PAUSE_S
         self._lock = nullcontext() if lock is None else _Undisturbed(lock)
-        # This lock is taken before the data plane's, so nothing is written while entries are read.
+        # This lock is taken before the data plane's lock, so that nothing is written while entries are read.
         self._control: AbstractContextManager[object] = threading.RLock() if control is None else control
         self._down: set[int] = set()
         self._port_counts = port_counts
-        self._running: State | None = None  # state of the switch that packets go through
-        self._saved: State | None = None  # verified and saved, waiting for COMMIT; until then it is read and written
+        self._running: State | None = None  # state of the switch that processes packets
+        self._saved: State | None = None  # state after VERIFY_AND_SAVE; until COMMIT it is read and written
 
     # -- the pipeline -----------------------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class Device:
         Raises
         ------
         P4RuntimeError
-            INVALID_ARGUMENT for a config that cannot be realized here, NOT_FOUND for COMMIT of nothing.
+            INVALID_ARGUMENT for a config that this device cannot run, NOT_FOUND for COMMIT without a saved config.
         """
         self._check_device(request.device_id)
         action = request.action
@@ -262,7 +262,7 @@ class Device:
                           _SetRequest.RECONCILE_AND_COMMIT):
             invalid("the action is missing; expected VERIFY, VERIFY_AND_SAVE, VERIFY_AND_COMMIT, COMMIT or "
                     "RECONCILE_AND_COMMIT")
-        state = self._state(request)  # takes its time, without the locks
+        state = self._state(request)  # takes long, so no lock is held
         with self._control, self._lock:
             if action == _SetRequest.VERIFY_AND_SAVE:
                 self._saved = state
@@ -318,8 +318,8 @@ class Device:
     def write(self, request: Message) -> Message:
         """Apply updates in their order.
 
-        With CONTINUE_ON_ERROR each is tried; with the other two atomicities the first error undoes all. With
-        DATAPLANE_ATOMIC no packet sees half of a batch.
+        With CONTINUE_ON_ERROR, all updates are tried. With the other two atomicities, the first
+        error undoes all updates. With DATAPLANE_ATOMIC, no packet sees half of a batch.
 
         Parameters
         ----------
@@ -349,9 +349,10 @@ class Device:
     def apply(self, steps: Sequence[Callable[[State], Undo]], *, all_or_none: bool, at_once: bool) -> None:
         """Execute steps.
 
-        A step changes the state and returns how to undo the change, or raises and changes nothing. With `all_or_none`
-        the first error undoes the earlier steps. With `at_once` no packet sees a part of the steps. A TimeoutError
-        counts as an error, ends the remaining steps and is raised.
+        A step changes the state and returns how to undo the change, or it raises an error and changes
+        nothing. With `all_or_none`, the first error undoes the earlier steps. With `at_once`, no packet
+        sees only some of the steps. A TimeoutError counts as an error; no further step is executed, and
+        the TimeoutError is raised.
 
         Raises P4RuntimeError, with an error for each step.
         """
@@ -381,7 +382,7 @@ class Device:
             raise batch_error("write", _errors(len(steps), errors, all_or_none))
 
     def look(self, at: Callable[[State], _T]) -> _T:
-        """Return a function's result while no other thread changes the state.
+        """Call a function with the state while no other thread changes it, and return its result.
 
         Raises P4RuntimeError if the switch has no pipeline.
         """
@@ -389,9 +390,9 @@ class Device:
             return at(self._current())
 
     def _in_parts(self, items: Iterable[_T], at_once: int | None) -> Generator[_T, None, None]:
-        """Yield items with the data plane's lock held while one is processed; packets are processed between parts.
+        """Yield items in parts. The data plane's lock is held during a part, and packets are processed between parts.
 
-        `at_once` is the number of items of a part; None: all of them.
+        `at_once` is the number of items in a part; None stands for all items.
         """
         items = iter(items)
         while True:
@@ -407,9 +408,9 @@ class Device:
     def read(self, request: Message) -> Iterator[Message]:
         """Yield the entities that queries select.
 
-        No write happens while entries that controllers wrote are read. But packets may pass during a read, so
-        counters of one response may be of different moments. Cells (counters, meters, registers) may also be written
-        during a read, because there may be more of them than fit into memory.
+        Entries are not written while they are read. But packets may be processed during a read, so
+        that counters in one response may be of different times. Cells (counters, meters, registers)
+        may also be written during a read, because there may be more cells than fit into memory.
 
         Parameters
         ----------
@@ -490,7 +491,7 @@ class Device:
 
     @property
     def has_timeouts(self) -> bool:
-        """True if `poll` may return messages without any other event."""
+        """True if time alone may make messages due that `poll` returns."""
         state = self._running
         return state is not None and (state.digests.enabled or state.tables.has_idle_timeouts)
 
@@ -503,7 +504,7 @@ class Device:
             self._packets().digests.acknowledge(ack)
 
     def packet_in(self, frame: bytes) -> Message:
-        """Return the message for a frame that left by the CPU port.
+        """Return the message for a frame that the switch sent to the CPU port.
 
         Parameters
         ----------
@@ -523,7 +524,7 @@ class Device:
         return p4runtime_pb2.StreamMessageResponse(packet=packet_io.packet_in(self._packets().pipeline, frame))
 
     def packet_out(self, message: Message) -> bytes:
-        """Return the frame to put into the CPU port.
+        """Return the frame that enters the switch by the CPU port.
 
         Parameters
         ----------
@@ -550,7 +551,9 @@ class Device:
     # -- ports ------------------------------------------------------------------------------------------------------
 
     def set_port_up(self, port: int, up: bool) -> None:
-        """Set a port up or down: groups exclude members that watch one that is down, and backup replicas take over.
+        """Set a port up or down.
+
+        Groups exclude members that watch a port that is down, and backup replicas replace replicas at such ports.
 
         Parameters
         ----------
@@ -576,7 +579,7 @@ class Device:
 
 def _until_error(messages: Iterator[Message | None], position: int,
                  errors: list[tuple[int, P4RuntimeError]]) -> Iterator[Message]:
-    """Yield all items up to the first error, which is put into `errors`."""
+    """Yield all items up to the first error, which is added to `errors`."""
     try:
         yield from (message for message in messages if message is not None)
     except P4RuntimeError as error:
@@ -586,7 +589,7 @@ def _until_error(messages: Iterator[Message | None], position: int,
 def _errors(count: int, failed: list[tuple[int, P4RuntimeError]], all_or_none: bool) -> list[Message]:
     """Return one p4.v1.Error for each member of a batch.
 
-    ABORTED means that a member was undone or not tried because another one failed.
+    ABORTED means that a member was undone, or not tried, because another member failed.
     """
     if all_or_none:
         other = p4runtime_pb2.Error(canonical_code=code_pb2.ABORTED, message="another update of the batch failed")
@@ -604,9 +607,9 @@ _ALWAYS_THERE = (
 
 
 def _carry_over(old: State, new: State) -> None:
-    """Write everything that `old` holds into `new`.
+    """Write the whole content of `old` into `new`.
 
-    Raises P4RuntimeError (INVALID_ARGUMENT) if it does not fit.
+    Raises P4RuntimeError (INVALID_ARGUMENT) if `new` cannot hold it.
     """
     queries = [p4runtime_pb2.Entity(**{kind: {}}) for kind in (
         "action_profile_member", "action_profile_group", "value_set_entry", "counter_entry", "meter_entry",
@@ -629,7 +632,7 @@ def _carry_over(old: State, new: State) -> None:
 
 
 def _put(state: State, entity: Message) -> None:
-    """Insert an entity, or modify one that always exists."""
+    """Insert an entity, or modify it if its kind always exists."""
     always = entity.WhichOneof("entity") in _ALWAYS_THERE
     always = always or entity.table_entry.is_default_action
     try:

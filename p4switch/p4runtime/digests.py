@@ -1,4 +1,4 @@
-"""Digests: data from the data plane, gathered into lists for the controller (specification, "DigestEntry")."""
+"""Digests: messages of the data plane, collected in lists for the controller (specification, "DigestEntry")."""
 from __future__ import annotations
 
 import logging
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 MAX_LIST = 1024  # largest length of a list if the controller sets no limit
-MIN_ACK_TIMEOUT_NS = 100_000_000  # a shorter ack_timeout_ns counts as this, as in PI
-MAX_KEPT = 65536  # limit of unsent and unacknowledged data of one digest; further data are lost
+MIN_ACK_TIMEOUT_NS = 100_000_000  # minimum of ack_timeout_ns, as in PI
+MAX_KEPT = 65536  # maximum number of unsent and unacknowledged messages of a digest; further ones are lost
 
 
 @dataclass(slots=True)
@@ -27,12 +27,12 @@ class _Stream:
     info: Digest
     config: Message | None = None  # None: the controller does not listen
     configured_ns: int = 0
-    buffer: dict[bytes, None] = field(default_factory=dict)  # data in order, without repetitions
-    first_ns: int = 0  # arrival of the first data in the buffer
-    sent: dict[int, tuple[int, list[bytes]]] = field(default_factory=dict)  # list id: when, what
+    buffer: dict[bytes, None] = field(default_factory=dict)  # unsent data in order, without repetitions
+    first_ns: int = 0  # time at which the first data in the buffer arrived
+    sent: dict[int, tuple[int, list[bytes]]] = field(default_factory=dict)  # unacknowledged lists, by id
     unacknowledged: set[bytes] = field(default_factory=set)
     next_list: int = 1
-    lost: int = 0  # number of lost data since the last that was kept
+    lost: int = 0  # number of messages lost since the last one that was kept
 
 
 class DigestStore:
@@ -46,7 +46,7 @@ class DigestStore:
         self._lost = 0
 
     def note_lost(self, lost: int) -> None:
-        """Log that the switch has discarded `lost` digests, because they were not fetched for a long time."""
+        """Log that the switch discarded `lost` digests because they were not fetched in time."""
         if lost > self._lost:
             _LOG.warning("%d digests were lost: no earlier ones had been requested", lost - self._lost)
         self._lost = lost
@@ -96,7 +96,7 @@ class DigestStore:
                 yield p4runtime_pb2.DigestEntry(digest_id=stream.info.id, config=stream.config)
 
     def acknowledge(self, ack: Message) -> None:
-        """Acknowledge a list; an unknown one is ignored.
+        """Process the acknowledgement of a list. An unknown list is ignored.
 
         Raises P4RuntimeError (INVALID_ARGUMENT) for an unknown digest.
         """
@@ -124,9 +124,9 @@ class DigestStore:
 
     @staticmethod
     def _expire(stream: _Stream, now_ns: int) -> None:
-        """Discard lists like PI: there is one sweep per time-out, and the second one discards a list.
+        """Discard unacknowledged lists like PI: there is one sweep per time-out, and the second sweep discards a list.
 
-        So unacknowledged data may be sent again after one to two time-outs.
+        Data of unacknowledged lists may therefore be sent again after one to two time-outs.
         """
         if stream.config is None:
             return

@@ -7,15 +7,14 @@ from typing import NoReturn
 from p4switch.p4runtime.messages import Message, code_pb2, p4runtime_pb2, status_pb2
 
 SPACE = "p4cc"  # namespace of the numeric codes in `p4.v1.Error.code`, which are not used
-_SHOWN = 3  # errors of a batch that a text has
+_SHOWN = 3  # maximum number of a batch's errors in a message
 
 
 class P4RuntimeError(Exception):
     """Refused request.
 
-    `code` is a canonical code (google.rpc.Code). If a batch was accepted but a part of it failed, `errors` has a
-    `p4.v1.Error` for each update or read request of the batch (specification, "Error Reporting Messages"); otherwise
-    it is empty.
+    `code` is a canonical code (google.rpc.Code). If a member of a batch failed, `errors` has a `p4.v1.Error` for each
+    update or query of the batch (specification, "Error Reporting Messages"). Otherwise it is empty.
     """
 
     def __init__(self, code: int, message: str, errors: Sequence[Message] = ()) -> None:
@@ -32,7 +31,7 @@ class P4RuntimeError(Exception):
         return "; ".join([f"{code_name(self.code)}: {self.message}", *failed])
 
     def status(self) -> Message:
-        """Return the error as google.rpc.Status, which gRPC carries in `grpc-status-details-bin`."""
+        """Return the error as google.rpc.Status, which gRPC sends in `grpc-status-details-bin`."""
         status = status_pb2.Status(code=self.code, message=self.message)
         for error in self.errors:
             status.details.add().Pack(error)

@@ -1,7 +1,7 @@
-"""A gRPC server at one address: one thread with an event loop, in which each stream is a coroutine, and workers.
+"""gRPC server at one address, with an event loop in one thread and a few worker threads.
 
-A silent stream costs only memory. Requests that call the device or wait for a lock are processed by a few workers, one
-at a time each.
+Each stream is a coroutine in the event loop, so that an idle stream costs only memory. Requests that call the device or
+wait for a lock are processed by the workers, each of which processes one request at a time.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ _LOG = logging.getLogger(__name__)
 _WORKERS = 16
 _T = TypeVar("_T")
 Abort = Callable[[Any, P4RuntimeError], Coroutine[Any, Any, NoReturn]]
-"""Function that ends a call, given by its context, with an error."""
+"""Function that ends a call with an error. Its arguments are the context of the call and the error."""
 
 
 class GrpcHost:
-    """Serves `handlers` at `address`, HOST:PORT (port 0: any free one, see `port`), which `option` has given.
+    """gRPC server for `handlers` at `address`, HOST:PORT (port 0: any free port, see `port`).
 
-    There is no TLS: every client that reaches the address is served. `name` is that of the threads.
+    `option` is the command-line option for the address, and `name` the name of the threads. There is
+    no TLS: every client that reaches the address is served.
     """
 
     def __init__(self, address: str, name: str, option: str, handlers: Callable[[], grpc.GenericRpcHandler]) -> None:
@@ -47,18 +48,18 @@ class GrpcHost:
     def start(self) -> None:
         """Start the server.
 
-        Raises UserError if the address cannot be listened at.
+        Raises UserError if the server cannot listen on the address.
         """
         self._thread.start()
         self._wait_for(self._start())
 
     def stop(self, grace_s: float = 0.5) -> None:
-        """End all calls.
+        """Stop the server.
 
         Parameters
         ----------
         grace_s
-            Seconds after which calls that are not done are cut off.
+            Seconds after which unfinished calls are cancelled.
         """
         if self._thread.is_alive():
             self._wait_for(self._end(grace_s))
@@ -68,13 +69,13 @@ class GrpcHost:
         self._workers.shutdown(wait=False, cancel_futures=True)
 
     async def work(self, function: Callable[..., _T], *arguments: object) -> _T:
-        """Return the result of a call that a worker executes."""
+        """Have a worker call a function, and return the result."""
         return await self._loop.run_in_executor(self._workers, function, *arguments)
 
     def unary(
         self, method: Callable[[Message, Any], Message], request: Any, response: Any, abort: Abort
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        """Return the handler of a call that a worker answers; exceptions end the call by `abort`."""
+        """Return the handler of a unary call that a worker answers. An exception ends the call by `abort`."""
 
         async def call(message: Message, context: Any) -> Message:
             try:
@@ -93,12 +94,12 @@ class GrpcHost:
             self._workers.submit(function, *arguments)
 
     def call_soon(self, function: Callable[..., object], *arguments: object) -> None:
-        """Call a function in the event loop, unless that is closed."""
+        """Call a function in the event loop, unless the loop is closed."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def _wait_for(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
-        """Return the result of a coroutine in the event loop, from another thread."""
+        """Run a coroutine in the event loop, wait in another thread, and return the result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     async def _start(self) -> None:
@@ -114,9 +115,9 @@ class GrpcHost:
         self._server = server
 
     async def _end(self, grace_s: float) -> None:
-        """End all calls, and wait for the tasks that serve them.
+        """End all calls, and wait for their tasks.
 
-        The server's own shutdown does not wait, and tasks that are left over would print messages to stderr when they
+        gRPC's own shutdown does not wait for the tasks, and tasks that remain would print messages to stderr when they
         are destroyed.
         """
         if self._server is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from p4switch.engine._engine import KeyField
 
 
-_MOST_CALLS = 4096  # number of a table's decoded actions that are kept to be shared
+_MOST_CALLS = 4096  # maximum number of a table's decoded actions that are kept for sharing
 
 
 def number(value: bytes, of: Value, where: str) -> int:
@@ -32,7 +32,7 @@ def number(value: bytes, of: Value, where: str) -> int:
 
 
 def fixed(value: bytes, of: Value, where: str) -> bytes:
-    """Return a byte string in the engine's form, checked like `number`."""
+    """Check a byte string like `number`, and return it in the engine's form."""
     return number(value, of, where).to_bytes(of.size, "big")
 
 
@@ -45,7 +45,10 @@ def decode_match(table: Table, matches: Sequence[Message]) -> tuple[KeyField, ..
 
 
 def decode_member(name: str, fields: Sequence[Field], matches: Sequence[Message]) -> tuple[KeyField, ...]:
-    """Return the engine's key of a member of a value set; as `decode_match`, but an exact field may have a mask."""
+    """Return the engine's key for a member of a value set.
+
+    This is like `decode_match`, but an exact field may have a mask.
+    """
     masked = {m.field_id for m in matches if m.WhichOneof("field_match_type") == "ternary"}
     fields = [replace(f, kind="ternary") if f.kind == "exact" and f.id in masked else f for f in fields]
     return _decode(name, fields, matches, {f.id: i for i, f in enumerate(fields)}, tuple(f.anything for f in fields),
@@ -128,10 +131,10 @@ def encode_match(fields: Sequence[Field], key: Sequence[KeyField], into: Message
 
 
 def decode_action(table: Table, action: Message, *, default: bool = False) -> Call:
-    """Return an action that the table may have; equal actions on all devices with the program share one object.
+    """Return an action of a table. Equal actions on all devices with the program share one object.
 
-    Raises P4RuntimeError if the action is none of the table's or has wrong parameters (INVALID_ARGUMENT), or may not
-    be used here (PERMISSION_DENIED).
+    Raises P4RuntimeError (INVALID_ARGUMENT) if the table does not have the action or if its parameters
+    are wrong, and P4RuntimeError (PERMISSION_DENIED) if the action must not be used here.
     """
     content = (action.SerializeToString(), default)
     call = table.calls.get(content)

@@ -1,4 +1,4 @@
-"""Meter configurations: messages to and from the engine's (cir, cburst, pir, pburst)."""
+"""Conversion of meter configurations between messages and the engine's (cir, cburst, pir, pburst)."""
 from __future__ import annotations
 
 from p4switch.p4runtime.errors import invalid, unimplemented
@@ -7,7 +7,7 @@ from p4switch.p4runtime.pipeline import MeterKind
 
 
 def decode_meter(kind: MeterKind, config: Message, where: str) -> tuple[int, int, int, int]:
-    """Return rates in units (bytes or packets) a second and bursts in units.
+    """Return rates in units (bytes or packets) per second, and bursts in units.
 
     Raises P4RuntimeError: INVALID_ARGUMENT for a configuration that the meter's type excludes (specification,
     "MeterEntry & DirectMeterEntry"), UNIMPLEMENTED for an excess burst, which the switch's meters do not have.
@@ -27,12 +27,12 @@ def decode_meter(kind: MeterKind, config: Message, where: str) -> tuple[int, int
 
 
 def encode_meter(rates: tuple[int, int, int, int], into: Message) -> None:
-    """Fill a MeterConfig with rates a second and bursts."""
+    """Fill a MeterConfig with rates per second and bursts."""
     into.SetInParent()
     into.cir, into.cburst, into.pir, into.pburst = rates
 
 
 def no_colour_counters(message: Message, name: str, where: str) -> None:
-    """Reject counters of each colour, which are optional in P4Runtime and missing here."""
+    """Reject counters per colour, which are optional in P4Runtime and not supported."""
     if message.HasField(name):
         unimplemented(f"{where}: counters of each meter colour are not supported")

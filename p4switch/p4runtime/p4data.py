@@ -1,7 +1,7 @@
-"""P4Data messages (specification, "Representation of Arbitrary P4 Types") to and from the engine's bytes.
+"""Conversion between P4Data (specification, "Representation of Arbitrary P4 Types") and the engine's bytes.
 
 A value is the sequence of its leaves, each in ceil(width / 8) bytes. Leaves are bit<W>, int<W>, bool and enums with an
-underlying type; structs and tuples may nest. Others (headers, stacks, varbit) are refused: UNIMPLEMENTED.
+underlying type. Structs and tuples may be nested. Other types (headers, stacks, varbit) are refused (UNIMPLEMENTED).
 """
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from p4switch.p4runtime.messages import Message, p4data_pb2
 
 MAX_DEPTH = 32
 MAX_LEAVES = 4096
-"""Maximum number of parts of a type, which may be nested and is walked through for every value."""
+"""Maximum number of parts of a type, because all parts are visited for every value."""
 
 
 def encoder(spec: Message, types: Message) -> Callable[[bytes], Message]:
-    """Return an encoder of values as P4Data, which examines the type once.
+    """Return a function that encodes values as P4Data. The type is examined only once.
 
     `types` is P4Info's type_info.
 
@@ -33,7 +33,7 @@ def encoder(spec: Message, types: Message) -> Callable[[bytes], Message]:
 
 
 def _encoder(spec: Message, types: Message) -> tuple[Callable[[bytes], Message], int]:
-    """Return an encoder, and the length of a value in bytes."""
+    """Return the encoder of a type, and the length of its values in bytes."""
     spec = _resolve(spec, types)
     kind = spec.WhichOneof("type_spec")
     if (members := _members(spec, types)) is not None:
@@ -71,8 +71,8 @@ def _encoder_of_members(
 def decode(spec: Message, types: Message, value: Message) -> bytes:
     """Return the engine's bytes of a P4Data.
 
-    Raises P4RuntimeError for a value of another form than the type's (INVALID_ARGUMENT), a number that does not fit
-    (OUT_OF_RANGE), or a type that cannot be represented (UNIMPLEMENTED).
+    Raises P4RuntimeError for a value that is not of the type (INVALID_ARGUMENT), a number that does
+    not fit (OUT_OF_RANGE), or a type that cannot be represented (UNIMPLEMENTED).
     """
     spec = _resolve(spec, types)
     kind = spec.WhichOneof("type_spec")
@@ -111,10 +111,10 @@ def check(spec: Message, types: Message) -> None:
 
 
 def leaves(spec: Message, types: Message, where: str) -> list[int | None]:
-    """Return the widths of a type's leaves in bits, None for those that cannot be represented.
+    """Return the widths of a type's leaves in bits, with None for leaves that cannot be represented.
 
-    This has to be called before any other use of a type. Raises P4RuntimeError (INVALID_ARGUMENT) for a type that is
-    not declared, contains itself, or is too large.
+    This has to be called before any other use of a type. Raises P4RuntimeError (INVALID_ARGUMENT) for
+    a type that is not declared, contains itself, or is too large.
     """
     widths: list[int | None] = []
 
@@ -147,7 +147,7 @@ def leaves(spec: Message, types: Message, where: str) -> list[int | None]:
 
 
 def _resolve(spec: Message, types: Message) -> Message:
-    """Return the type behind `type` declarations; `leaves` has checked that there is an end."""
+    """Return the type that `type` declarations finally stand for. `leaves` has checked that they are not cyclic."""
     while spec.WhichOneof("type_spec") == "new_type":
         new_type = types.new_types[spec.new_type.name]
         if new_type.WhichOneof("representation") != "original_type":
@@ -166,7 +166,7 @@ def _members(spec: Message, types: Message) -> list[Message] | None:
 
 
 def _leaf(spec: Message, types: Message) -> tuple[int, bool]:
-    """Return the bits of a leaf, and whether they are two's complement."""
+    """Return the width of a leaf in bits, and whether it is in two's complement."""
     kind = spec.WhichOneof("type_spec")
     if kind == "bool":
         return 1, False

@@ -1,6 +1,6 @@
-"""Packet-in and packet-out ("Packet I/O"): translation of @controller_header headers to metadata and back.
+"""Packet-in and packet-out ("Packet I/O"): conversion between @controller_header headers and metadata.
 
-On the wire of the CPU port a header's fields follow each other without padding, as in its P4 declaration.
+On the CPU port's wire, the fields of such a header are consecutive, without padding, as in its P4 declaration.
 """
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from p4switch.p4runtime.pipeline import Pipeline, Value
 
 
 def packet_in(pipeline: Pipeline, frame: bytes) -> Message:
-    """Return the PacketIn for a frame that left by the CPU port.
+    """Return the PacketIn for a frame that the switch sent to the CPU port.
 
-    Raises ValueError if it is shorter than the header.
+    Raises ValueError if the frame is shorter than the header.
     """
     values = pipeline.packet_in or ()
     bits = sum(v.width for v in values)
@@ -33,7 +33,7 @@ def packet_in(pipeline: Pipeline, frame: bytes) -> Message:
 
 
 def packet_out(pipeline: Pipeline, message: Message) -> bytes:
-    """Return the frame to put into the CPU port.
+    """Return the frame that enters the switch by the CPU port.
 
     Raises P4RuntimeError (INVALID_ARGUMENT) if a metadata field is unknown, repeated, missing or does not fit.
     """

@@ -1,4 +1,4 @@
-"""Byte strings of P4Runtime as early versions had them: as long as the field's width, with zeros in front."""
+"""Byte strings in the form of early versions of P4Runtime, where zeros in front fill up the field's width."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from p4switch.p4runtime.messages import Message
 
 
 class Padder:
-    """Pads the match fields and action parameters of a program with this P4Info."""
+    """Padder of the match fields and action parameters of a program with this P4Info."""
 
     def __init__(self, p4info: Any) -> None:
         self._fields = {(t.preamble.id, f.id): size(f.bitwidth) for t in p4info.tables for f in t.match_fields}

@@ -1,7 +1,7 @@
 """State of the packet path as extern entries of P4Runtime: state of ports, and of mirror sessions.
 
-P4Info does not contain them, because they belong to no object of the program. `entry` is a cell in the form of the
-switch's memory, after its index as four bytes in network order.
+P4Info does not contain them, because they belong to no object of the program. The field `entry` has four bytes with the
+index of a cell in network order, and then the cell as in the switch's memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _INDEX_BYTES = 4
 
 
 def cell_entry(path: PacketPath, name: str, index: int, members: Mapping[str, int]) -> Message:
-    """Return the entry of a cell with these members; other members are 0.
+    """Return the entry of a cell with these members. Other members are 0.
 
     Raises P4RuntimeError (NOT_FOUND) if the packet path has no state with this name.
     """
@@ -36,7 +36,7 @@ def cell_entry(path: PacketPath, name: str, index: int, members: Mapping[str, in
 
 
 class PathStates:
-    """States of one switch, by their positions in its packet path, counted from 1."""
+    """States of one switch, by their positions in its packet path. Positions count from 1."""
 
     def __init__(self, program: ir.Program, switch: Switch) -> None:
         self._path = path_of(program)
@@ -55,7 +55,7 @@ class PathStates:
         return _find(self._path, name)
 
     def port_failed(self, port: int) -> None:
-        """Note that a port's link has gone down, where the packet path has a state of ports that keeps it."""
+        """Store that a port's link has gone down, if the packet path has a state of ports for this."""
         state = next((each for each in self._states.values() if "failed" in dict(each.kind.cell)), None)
         if state is not None and port < state.size:
             cell = self.members(state.name, port)
@@ -63,7 +63,7 @@ class PathStates:
             self._switch.object_write(state.name, port, objects.packed(state.kind, cell))
 
     def entry(self, name: str, index: int, members: Mapping[str, int]) -> Message:
-        """Return `cell_entry` of this switch's packet path."""
+        """Return the result of `cell_entry` for this switch's packet path."""
         return cell_entry(self._path, name, index, members)
 
     def members(self, name: str, index: int) -> dict[str, int]:
@@ -92,7 +92,7 @@ class PathStates:
         return lambda: self._switch.object_write(state.name, index, old)
 
     def read(self, query: Message) -> Iterator[Message]:
-        """Yield the cells that are not 0, of the state that a query names, or of all."""
+        """Yield the cells that are not 0 of the state that a query names, or of all states."""
         numbers = [query.extern_id] if query.extern_id else list(self._states)
         for number in numbers:
             kind = query.extern_type_id or TYPE_ID

@@ -1,7 +1,7 @@
-"""Pipeline of a controller: P4Info joined with the program that realizes it.
+"""Pipeline as a controller uses it: P4Info joined with the program that implements it.
 
-P4Info describes what a controller sees (ids, types, sizes); the program describes the data plane (field widths, match
-kinds, initial entries). A `Pipeline` is immutable, so that all devices that run one program share it.
+P4Info describes the controller's view (ids, types, sizes), and the program describes the data plane (field widths,
+match kinds, initial entries). A `Pipeline` is immutable, so that all devices that run the same program share it.
 """
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _KINDS = {2: "exact", 3: "lpm", 4: "ternary", 5: "range", 6: "optional"}  # P4In
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Number that crosses between controller and data plane: a key field, a parameter, a packet metadata field."""
+    """Number that controller and data plane exchange: a key field, a parameter or a packet metadata field."""
 
     id: int
     name: str
-    bits: int  # limit of values: the narrower one of the controller's and the data plane's type
+    bits: int  # width of values: the smaller one of the controller's and the data plane's type
     width: int  # width of the data plane's type
     size: int  # bytes of the data plane's type
 
@@ -45,8 +45,8 @@ class Value:
 class Field(Value):
     """Key field of a table or value set."""
 
-    kind: str  # the controller's match kind: exact, lpm, ternary, range, optional
-    engine_kind: str  # the data plane's: BMv2 JSON has an optional field as a ternary one
+    kind: str  # match kind for the controller: exact, lpm, ternary, range, optional
+    engine_kind: str  # match kind in the data plane: in BMv2 JSON an optional field is ternary
 
     @property
     def maximum(self) -> int:
@@ -55,7 +55,7 @@ class Field(Value):
 
     @property
     def anything(self) -> KeyField:
-        """The engine's key field for "don't care"."""
+        """The engine's key field that matches any value."""
         zero = bytes(self.size)
         if self.engine_kind == "lpm":
             return (zero, 0)
@@ -86,7 +86,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ActionRef:
-    """Action among those of a table, and where it may be used."""
+    """Action in a table's list of actions, and where it may be used."""
 
     action: Action
     in_entries: bool
@@ -112,7 +112,7 @@ class Profile:
     size: int
     with_selector: bool
     max_group_size: int
-    sum_of_members: bool  # sizes count members, not weights
+    sum_of_members: bool  # True if sizes count members, not weights
     max_member_weight: int
     weights_disallowed: bool
     table_ids: tuple[int, ...]
@@ -126,7 +126,7 @@ class Table:
     name: str
     fields: tuple[Field, ...]
     position: Mapping[int, int]  # position of each field, by its id
-    anything: tuple[KeyField, ...]  # the key that matches everything; for exact fields, a placeholder
+    anything: tuple[KeyField, ...]  # the key that matches everything, with a placeholder for exact fields
     required: frozenset[int]  # positions of the exact fields
     actions: Mapping[int, ActionRef]
     needs_priority: bool
@@ -137,11 +137,11 @@ class Table:
     profile: Profile | None
     has_counter: bool
     meter: MeterKind | None
-    meter_name: str  # empty: there is none
+    meter_name: str  # name of the direct meter; empty if there is none
     idle_timeout: bool
-    room: int  # largest number of entries
-    direct: tuple[str, ...]  # registers and extern objects with a cell for each entry
-    calls: dict[tuple[bytes, bool], Call] = field(default_factory=dict, compare=False)  # actions decoded before
+    room: int  # maximum number of entries
+    direct: tuple[str, ...]  # direct registers and extern objects
+    calls: dict[tuple[bytes, bool], Call] = field(default_factory=dict, compare=False)  # decoded actions
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class MeterKind:
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """An indexed extern: a counter, meter or register array."""
+    """Indexed extern: a counter, meter or register array."""
 
     id: int
     name: str
@@ -184,11 +184,11 @@ class Digest:
 
 @dataclass(slots=True)
 class Pipeline:
-    """Objects of a program that a controller can reach."""
+    """Objects of a program that a controller can access."""
 
     p4info: Message
     program: ir.Program
-    device_config: bytes  # config from the controller: the BMv2 JSON, or PI's message with it
+    device_config: bytes  # the controller's config: BMv2 JSON, or PI's message that contains it
     tables: dict[int, Table] = field(default_factory=dict)
     actions: dict[int, Action] = field(default_factory=dict)
     profiles: dict[int, Profile] = field(default_factory=dict)
@@ -206,7 +206,7 @@ class Pipeline:
 def load(p4info: Message, device_config: bytes) -> Pipeline:
     """Return the pipeline of a P4Info and its device config.
 
-    Raises P4RuntimeError (INVALID_ARGUMENT) if they do not fit each other.
+    Raises P4RuntimeError (INVALID_ARGUMENT) if they do not belong together.
     """
     return _load(p4info.SerializeToString(deterministic=True), device_config)
 
@@ -226,7 +226,7 @@ def _load(p4info: bytes, device_config: bytes) -> Pipeline:
 
 
 def _program(device_config: bytes) -> bytes:
-    """Return the BMv2 JSON, given directly or in the `device_data` of PI's P4DeviceConfig, whose rest is ignored."""
+    """Return the BMv2 JSON, which is the config itself or the `device_data` of PI's P4DeviceConfig."""
     if device_config.lstrip()[:1] in (b"{", b"["):
         return device_config
     try:
@@ -254,7 +254,7 @@ class _Loader:
         self._rest()
 
     def _actions(self) -> None:
-        """Load the actions; a parameter has the same width in every copy that the compiler made of an action."""
+        """Load the actions. All copies of an action that the compiler made have parameters of the same widths."""
         by_name = {action.name: action.params for action in reversed(self.program.actions)}
         for action in self.info.actions:
             name = action.preamble.name
@@ -332,10 +332,10 @@ class _Loader:
     def _entries(
         table: ir.Table, fields: tuple[Field, ...], actions: Mapping[str, Action], is_const: bool
     ) -> tuple[InitialEntry, ...]:
-        """Return initial entries in reverse order, because low priorities win in BMv2 and high ones in P4Runtime."""
+        """Return initial entries in reverse order: low priorities win in BMv2, and high ones in P4Runtime."""
         entries = table.entries or []
         ranked = any(f.kind in ("ternary", "range", "optional") for f in fields)
-        # Negative numbers are negated priorities that the program itself gives.
+        # Negative numbers are negated priorities that the program declares.
         lowest = max((entry.priority for entry in entries), default=0)
         top = 0 if lowest < 0 else lowest + 1
         result = []
@@ -368,7 +368,7 @@ class _Loader:
             array = self._array("register", register, self.program.registers)
             widths = p4data.leaves(register.type_spec, self.info.type_info, f"register {name}")
             known = [width for width in widths if width is not None]
-            # A cell is one number in the engine; the parts of a value are its bytes, so that they have to be whole.
+            # A cell is one number in the engine. The leaves of a value are bytes of it, so each must be whole bytes.
             fits = len(known) == 1 or not any(width % 8 for width in known)
             if len(known) == len(widths) and not (fits and sum(known) == array.width and known):
                 invalid(f"register {name}: cells of {_bits(widths)} in P4Info, {array.width} in the BMv2 JSON")
@@ -378,7 +378,7 @@ class _Loader:
 
     @staticmethod
     def _check_digest(name: str, widths: list[int | None], learn_list: ir.FieldList) -> None:
-        """Check that the data plane sends a digest of P4Info's format, which a controller can read."""
+        """Check that the data plane sends a digest in the format that P4Info describes."""
         sent = [
             each.type.width if isinstance(each, ir.FieldRef) and isinstance(each.type, ir.Bits) else None
             for each in learn_list.elements
@@ -388,7 +388,7 @@ class _Loader:
 
     @staticmethod
     def _array(kind: str, info: Message, arrays: Iterable[_Array]) -> _Array:
-        """Return the array of the program, which must have the size that P4Info gives."""
+        """Return an array of the program, and check that it has the size in P4Info."""
         name = info.preamble.name
         matching = [array for array in arrays if array.name == name]
         _expect(bool(matching), f"{kind} {name}")
@@ -446,7 +446,7 @@ def _value(info: Message, width: int, where: str) -> Value:
     bits = info.bitwidth
     if bits <= 0 < width:
         invalid(f"{where}: {info.name} has no bit width in P4Info; translation to strings is not supported")
-    if bits != width and not info.HasField("type_name"):  # the widths can only differ by translation
+    if bits != width and not info.HasField("type_name"):  # only translated types may have different widths
         invalid(f"{where}: {info.name} has {bits} bits in P4Info, {width} in the BMv2 JSON")
     return Value(info.id, info.name, min(bits, width), width, size(width))
 

@@ -1,4 +1,4 @@
-"""Ports as a controller names them, and which of them are down."""
+"""Ports as controllers name them, and their state."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +11,7 @@ from p4switch.p4runtime.errors import invalid
 
 @dataclass(frozen=True, slots=True)
 class QueueCounts:
-    """Packets for which a queue had no room, and cells of the waiting ones: now, and at most so far."""
+    """Number of packets dropped because the queue was full, and its depth in cells: the present and the maximum."""
 
     dropped_packets: int = 0
     waiting_cells: int = 0
@@ -20,9 +20,9 @@ class QueueCounts:
 
 @dataclass(frozen=True, slots=True)
 class PortCounts:
-    """Counts of a port; PFC frames are among the frames. Octets include the frame check sequence.
+    """Counters of a port. PFC frames count as frames, and octets include the frame check sequence.
 
-    `waiting` is for all queues of the port together, and `queues` for the first ones.
+    `waiting` is the sum over all queues of the port, and `queues` has the first queues.
     """
 
     frames_received: int = 0
@@ -36,7 +36,7 @@ class PortCounts:
 
 
 def port_counts(rows: Mapping[int, Mapping[str, Any]]) -> dict[int, PortCounts]:
-    """Return the counts of ports from what the data plane says of each."""
+    """Return the counters of ports, given the data plane's counters of each."""
     return {
         port: PortCounts(**{**row, "waiting": QueueCounts(*row["waiting"]), "queues": _queues(row["queues"])})
         for port, row in rows.items()
@@ -48,7 +48,7 @@ def _queues(rows: Iterable[tuple[int, int, int]]) -> tuple[QueueCounts, ...]:
 
 
 class Ports:
-    """Ports of a device. `width` is the width of the data plane's port type; `counts` returns the ports' counts."""
+    """Ports of a device. `width` is the width of the data plane's port type; `counts` returns the counters."""
 
     def __init__(self, width: int, down: set[int], counts: Callable[[], Mapping[int, PortCounts]]) -> None:
         self._width = width
@@ -66,5 +66,5 @@ class Ports:
             invalid(f"{where}: port {port!r}; expected a number of at most {self._width} bits")
 
     def is_up(self, port: int | None) -> bool:
-        """Return whether a port is up; None is always up."""
+        """Return whether a port is up. None counts as up."""
         return port not in self._down

@@ -13,7 +13,7 @@ from p4switch.p4runtime.trees import MAX_GROUP, Trees
 if TYPE_CHECKING:
     from p4switch.engine._engine import Switch
 
-# Instances have 16 bits in metadata. BMv2 keeps clone sessions in 15 bits.
+# Instances have 16 bits in metadata, and BMv2's clone sessions have 15 bits.
 MAX_INSTANCE = 0xFFFF
 MAX_SESSION = 0x7FFF
 
@@ -27,7 +27,7 @@ class ReplicationStore:
         self._groups: dict[int, Message] = {}
         self._sessions: dict[int, Message] = {}
         self.trees = Trees(switch.multicast_set)
-        """Groups that another controller builds from nodes; they are not visible to P4Runtime and have other ids."""
+        """Groups that BfRuntime builds from nodes. P4Runtime does not see them, and they have other ids."""
 
     def write(self, kind: int, message: Message) -> Undo:
         """Write a group or session and return how to undo it."""
@@ -90,9 +90,10 @@ class ReplicationStore:
         return self._ports.parse(getattr(replica, kind), where)
 
     def _replicas(self, entry: Message) -> Sequence[tuple[int, int]]:
-        """Return port and instance of each replica; if its port is down, the first backup whose port is up replaces it.
+        """Return port and instance of each replica.
 
-        If no port is up, it is the replica's own port.
+        If the replica's port is down, the first backup whose port is up replaces it. If none is up, the
+        replica's own port is returned.
         """
         result = []
         for replica in entry.replicas:
@@ -114,7 +115,7 @@ class ReplicationStore:
             entries[ident] = entry
 
     def ports_changed(self) -> None:
-        """Set all groups and sessions with backups again after ports went up or down."""
+        """Write all groups and sessions with backups to the engine again, after ports went up or down."""
         for entries in (self._groups, self._sessions):
             for ident, entry in list(entries.items()):
                 if any(replica.backup_replicas for replica in entry.replicas):

@@ -1,6 +1,7 @@
 """Action profiles and selectors: members, groups, and the one-shot action sets of table entries.
 
-Each write checks everything first, then changes the engine, then the store; it returns a function that undoes it.
+Each write first checks the whole message, then changes the engine and then the store. It returns a function that undoes
+the write.
 """
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ Undo: TypeAlias = Callable[[], object]
 
 _T = TypeVar("_T")
 
-MAX_GROUP_WEIGHT = 65536  # limit of a group's weights; the engine keeps one slot for each unit of weight
+MAX_GROUP_WEIGHT = 65536  # maximum sum of a group's weights; the engine has a slot for each unit of weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,8 @@ class Weighted:
     """Member of a group (`member` is its id), or action of a one-shot set (`member` is its position)."""
 
     member: int
-    weight: int  # 0 where weights are not allowed
-    watch: bytes | int | None  # watched port in the controller's form: bytes, or the deprecated number
+    weight: int  # 0 if weights are not allowed
+    watch: bytes | int | None  # watched port as the controller gave it: bytes, or the deprecated number
     port: int | None  # the port that must be up
 
 
@@ -41,11 +42,11 @@ class Member:
 
     call: Call
     handle: int
-    users: int = 0  # groups and table entries
+    users: int = 0  # number of groups and table entries that refer to it
 
 
 Slots: TypeAlias = tuple[tuple[int, bool], ...]
-"""Members of a group in order, each repeated by its weight, and whether packets are sent to it."""
+"""Members of a group in order, repeated according to their weights, with a flag whether each receives packets."""
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ class Group:
     members: tuple[Weighted, ...]
     max_size: int
     handle: int
-    users: int = 0  # table entries
+    users: int = 0  # number of table entries that refer to it
     slots: Slots = ()  # slots as BfRuntime has written them
 
 
@@ -69,7 +70,7 @@ class OneShot:
 
 @dataclass(slots=True)
 class OneShotGroup:
-    """State of the engine for a OneShot."""
+    """Handles in the engine of a OneShot's members and group."""
 
     what: OneShot
     handles: list[int]
@@ -210,9 +211,9 @@ class ProfileStore:
             exhausted(f"{where}: max_size {max_size}; {MAX_GROUP_WEIGHT} is the most")
 
     def resize(self, ident: int, group_id: int, max_size: int) -> Undo:
-        """Set the maximum size of a group, whatever its present members, and return how to undo it.
+        """Set the maximum size of a group, even below its present size, and return how to undo it.
 
-        This is for BfRuntime; to P4Runtime the size of a group is constant.
+        This is for BfRuntime. In P4Runtime the maximum size of a group is constant.
         """
         state = self._state(ident)
         group = state.groups[group_id]
@@ -300,7 +301,7 @@ class ProfileStore:
         return lambda: self.set_slots(ident, group_id, old)
 
     def is_empty(self, profile: Profile, group_id: int) -> bool:
-        """Return whether a group exists and has no member that receives packets."""
+        """Return whether a group exists but none of its members receives packets."""
         exists = group_id in self._states[profile.id].groups
         return exists and not any(active for _, active in self.slots(profile.id, group_id))
 
@@ -309,7 +310,7 @@ class ProfileStore:
         return self._states[ident].groups[group_id].users > 0
 
     def _slots(self, members: Sequence[Weighted], handles: Mapping[int, int]) -> list[int]:
-        """Return one handle for each unit of weight, without members whose watched port is down."""
+        """Return a handle for each unit of weight, without members whose watched port is down."""
         return [handles[m.member] for m in members if self._ports.is_up(m.port) for _ in range(m.weight or 1)]
 
     @staticmethod
@@ -338,7 +339,7 @@ class ProfileStore:
             invalid(f"{state.info.name}: table entries with action sets exist; members and groups cannot be mixed in")
 
     def use_member(self, profile: Profile, ident: int) -> int:
-        """Return the engine's handle of a member that a table entry now refers to.
+        """Return the engine's handle of a member, and count a table entry that refers to it.
 
         Raises P4RuntimeError (NOT_FOUND) if the member does not exist.
         """
@@ -349,7 +350,7 @@ class ProfileStore:
         return member.handle
 
     def use_group(self, profile: Profile, ident: int) -> int:
-        """Return the engine's handle of a group that a table entry now refers to.
+        """Return the engine's handle of a group, and count a table entry that refers to it.
 
         Raises P4RuntimeError (NOT_FOUND) if the group does not exist.
         """
@@ -382,9 +383,9 @@ class ProfileStore:
         return OneShot(tuple(calls), members)
 
     def use_one_shot(self, profile: Profile, what: OneShot, freed: int = 0) -> OneShotGroup:
-        """Create the members and the group.
+        """Create the members and the group of an action set.
 
-        `freed` is the size of the set that this one is about to replace.
+        `freed` is the size of the set that it will replace.
         """
         state = self._states[profile.id]
         if state.members or state.groups:
@@ -414,7 +415,7 @@ class ProfileStore:
             self._switch.member_delete(profile.name, handle)
 
     def ports_changed(self) -> None:
-        """Set every group that watches a port again after ports went up or down."""
+        """Write every group that watches a port to the engine again, after ports went up or down."""
         for state in self._states.values():
             for ident, group in state.groups.items():
                 if any(m.port is not None for m in group.members):
@@ -435,12 +436,12 @@ def encode_one_shot(what: OneShot, into: Message) -> None:
 
 
 def one_shot_size(profile: Profile, what: OneShot) -> int:
-    """Return the size of an action set, as the profile counts it."""
+    """Return the size of an action set, in members or in weights as the profile counts."""
     return _size(profile, what.members)
 
 
 def _are_of(slots: Slots, members: Sequence[Weighted]) -> bool:
-    """Return whether slots belong to members that watch no port."""
+    """Return whether slots are those of `members`, and no member watches a port."""
     weights = Counter(member for member, _ in slots)
     return weights == {m.member: m.weight or 1 for m in members} and all(m.port is None for m in members)
 

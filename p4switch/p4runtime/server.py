@@ -21,26 +21,26 @@ from p4switch.p4runtime.padded import Padder
 _LOG = logging.getLogger(__name__)
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _MAX_STREAMS = 4096
-MAX_OUTGOING = 4096  # messages that wait for one controller; further ones are lost
+MAX_OUTGOING = 4096  # maximum number of messages that wait for a controller; further ones are lost
 _Response = p4runtime_pb2.StreamMessageResponse
 
 
 @dataclass(frozen=True)
 class _Served:
-    """Device of the server, and the controllers that it has."""
+    """Device of the server, with its controllers."""
 
     device: Device
     arbitration: Arbitration
 
 
 class P4RuntimeServer:
-    """Serves `device` at `address`. `packet_out` takes the frames that controllers want put into the CPU port.
+    """P4Runtime server for `device`. `packet_out` is called with the frames of controllers for the CPU port.
 
-    A server may have more devices (`add`), each with an id and controllers of its own.
+    A server may have more devices (`add`), each with its own id and controllers.
 
-    `address` is HOST:PORT (port 0: any free one, see `port`). There is no TLS: every client that reaches the address is
-    served. With `early` it serves controllers of early versions of P4Runtime. They need no election id to be primary,
-    and reads return byte strings as wide as their fields.
+    `address` is HOST:PORT (port 0: any free port, see `port`). There is no TLS: every client that
+    reaches the address is served. With `early`, it supports controllers of early versions of P4Runtime:
+    they need no election id to be primary, and reads return byte strings as wide as their fields.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class P4RuntimeServer:
         *,
         early: bool = False,
     ) -> None:
-        self._served: dict[int, _Served] = {}  # devices by their ids
+        self._served: dict[int, _Served] = {}  # devices by id
         self._packet_out = packet_out
-        # Held while a primary writes, so that a replaced primary finishes before the next one begins.
+        # Held while a primary writes, so that a write of a replaced primary ends before the new one writes.
         self._lock = threading.RLock()
         self._host = GrpcHost(address, "p4runtime", "--grpc-server-addr", self._handlers)
         self._streams = 0
@@ -61,34 +61,34 @@ class P4RuntimeServer:
         self.add(device)
 
     def add(self, device: Device) -> None:
-        """Serve one more device."""
+        """Add a device to the server."""
         arbitration = Arbitration(device.device_id, zero_election_id=self._early)
         self._served[device.device_id] = _Served(device, arbitration)
 
     @property
     def port(self) -> int:
-        """The port that the server listens at, once it is started."""
+        """Port on which the server listens once it is started."""
         return self._host.port
 
     def start(self) -> None:
         """Start the server.
 
-        Raises UserError if the address cannot be listened at.
+        Raises UserError if the server cannot listen on the address.
         """
         self._host.start()
 
     def stop(self, grace_s: float = 0.5) -> None:
-        """End all calls.
+        """Stop the server.
 
         Parameters
         ----------
         grace_s
-            Seconds after which calls that are not done are cut off.
+            Seconds after which unfinished calls are cancelled.
         """
         self._host.stop(grace_s)
 
     def publish(self, device_id: int, message: Message) -> None:
-        """Publish a StreamMessageResponse to a device's primaries: packet-in, digest list, idle time-out."""
+        """Send a StreamMessageResponse (packet-in, digest list or idle time-out) to a device's primaries."""
         with self._lock:
             for controller in self._served[device_id].arbitration.primaries():
                 controller.send(message)
@@ -128,12 +128,12 @@ class P4RuntimeServer:
         return served
 
     def _led(self, device_id: int, controller: Controller) -> Device | None:
-        """Return a device if a controller is its primary."""
+        """Return a device if `controller` is its primary, else None."""
         served = self._of(device_id)
         return served.device if served.arbitration.is_primary(controller) else None
 
     def _checked(self, request: Message) -> Device:
-        """Return the device of a request, after checking that a primary sends it."""
+        """Check that a primary sent a request, and return the request's device."""
         served = self._of(request.device_id)
         served.arbitration.check(request.role, request.election_id)
         return served.device
@@ -237,7 +237,7 @@ class P4RuntimeServer:
 
 
 class Outgoing:
-    """Messages that wait for one controller; lost messages are logged."""
+    """Queue of messages to one controller. Lost messages are logged."""
 
     def __init__(self) -> None:
         self._waiting: asyncio.Queue[Message | None] = asyncio.Queue()

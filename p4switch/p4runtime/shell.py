@@ -1,4 +1,7 @@
-"""p4runtime-shell, an independent P4Runtime client, in an environment of its own, because its pinned versions clash."""
+"""p4runtime-shell, an independent P4Runtime client.
+
+It runs in a separate virtual environment, because the package versions that it requires conflict with p4cc's.
+"""
 from __future__ import annotations
 
 import fcntl
@@ -16,9 +19,9 @@ _TIMEOUT_S = 600
 
 
 def environment() -> Path:
-    """Return the Python of the environment, which is made under the cache folder at the first call.
+    """Return the Python of the environment. The first call creates the environment in the cache folder.
 
-    Raises UserError where it cannot be made, for want of a network or of the venv module.
+    Raises UserError if it cannot be created because there is no network or no venv module.
     """
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     folder = cache.root() / "shell" / cache.digest(version, *REQUIREMENTS)
@@ -53,9 +56,9 @@ def _reason(error: Exception) -> str:
 
 
 def run(address: str, device_id: int, election_id: int = 1) -> int:
-    """Run the interactive shell at a P4Runtime server and return its exit status.
+    """Run the interactive shell for a P4Runtime server and return its exit status.
 
-    Raises UserError as `environment` does.
+    Raises UserError like `environment`.
     """
     command = [str(environment()), "-I", "-m", "p4runtime_sh", "--grpc-addr", address, "--device-id", str(device_id),
                "--election-id", f"{election_id >> 64},{election_id & (1 << 64) - 1}"]

@@ -1,6 +1,7 @@
 """Table entries, default actions, and the direct counters and meters of entries.
 
-Each write checks everything first, then changes the engine, then the store; it returns a function that undoes it.
+Each write first checks the whole message, then changes the engine and then the store. It returns a function that undoes
+the write.
 """
 from __future__ import annotations
 
@@ -70,16 +71,16 @@ class Entry:
 class _State:
     info: Table
     entries: dict[Key, Entry] = field(default_factory=dict)
-    default: Target | None = None  # None: the program's own
+    default: Target | None = None  # None: the default action of the program
     default_metadata: bytes = b""
     default_cookie: int = 0
     default_meter: MeterRates | None = None
-    masks: tuple[int, ...] = ()  # masks of the exact fields, in order; empty: all bits count
+    masks: tuple[int, ...] = ()  # masks of the exact fields, in order; empty: all bits are compared
 
     def key_of(self, matches: Sequence[Message]) -> tuple[KeyField, ...]:
-        """Return the engine's key, without the bits that masks exclude.
+        """Return the engine's key without the bits that masks exclude.
 
-        Raises P4RuntimeError as `decode_match` does.
+        Raises P4RuntimeError like `decode_match`.
         """
         key = decode_match(self.info, matches)
         if not self.masks:
@@ -129,7 +130,7 @@ class TableStore:
         return self._modify(state, entry, message)
 
     def set_masks(self, table_id: int, masks: Mapping[int, int]) -> None:
-        """Set the masks of a table's fields by their ids; all fields are exact, and the table has no entries."""
+        """Set the masks of fields by their ids. All fields of the table are exact, and it has no entries."""
         state = self._state(table_id)
         state.masks = tuple(masks[f.id] for f in state.info.fields)
 
@@ -147,8 +148,8 @@ class TableStore:
 
     @staticmethod
     def _check_extras(info: Table, message: Message) -> None:
-        # These sentences, and that about time_since_last_hit, are PI's word for word: there are controllers that
-        # compare them.
+        # These messages, and that about time_since_last_hit, have exactly the words of PI, because some
+        # controllers compare them.
         if message.idle_timeout_ns < 0:
             invalid("idle_timeout_ns must be a positive value")
         if message.idle_timeout_ns and not info.idle_timeout:
@@ -213,7 +214,10 @@ class TableStore:
         return lambda: self._add(state, key, entry, counter)
 
     def _modify(self, state: _State, entry: Entry | None, message: Message) -> Undo:
-        """Modify an entry by a full snapshot; an omitted action or counter is kept (specification, "TableEntry")."""
+        """Modify an entry. The message replaces the whole entry, except an omitted action or counter.
+
+        See the specification, "TableEntry".
+        """
         info = state.info
         if entry is None:
             not_found(f"{info.name}: the entry does not exist")
@@ -290,9 +294,9 @@ class TableStore:
             state.default_meter = meter
 
     def write_indirect_default(self, table_id: int, action: Message | None) -> Undo:
-        """Set or clear the profile's member or group that is the default of a table; return how to undo it.
+        """Set or clear the default of a table with an action profile: a member or group. Return how to undo it.
 
-        This is for BfRuntime; to P4Runtime the default of such a table is constant.
+        This is for BfRuntime. In P4Runtime the default of such a table is constant.
         """
         state = self._state(table_id)
         target = None if action is None else self._target(state.info, action)
@@ -335,7 +339,7 @@ class TableStore:
         return invalid(f"{info.name}: expected {expected} of {info.profile.name}, not {kind or 'nothing'}")
 
     def _use(self, info: Table, entry: Entry, freed: int = 0) -> EngineTarget:
-        """Take a reference to the objects of an entry's target; `_drop` releases it."""
+        """Count a reference to each object of an entry's target; `_drop` releases them."""
         target = entry.target
         if isinstance(target, Call):
             return ("action", target.action.name, target.args)
@@ -373,7 +377,7 @@ class TableStore:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def read(self, query: Message) -> Iterator[Message | None]:
-        """Yield entries; None stands for one that was checked and does not match.
+        """Yield the entries that a query selects, and None for each entry that it does not select.
 
         Nothing may be written before the iteration ends.
         """
@@ -510,7 +514,7 @@ class TableStore:
         return state.info, entry
 
     def read_direct_counters(self, query: Message) -> Iterator[Message | None]:
-        """Yield the direct counters that a query selects, and None for each entry that was checked and not selected."""
+        """Yield the direct counters that a query selects, and None for each entry that it does not select."""
         for selected in self._direct_selected(query.table_entry, lambda t: t.has_counter, "counter"):
             if selected is None:
                 yield None
@@ -521,7 +525,7 @@ class TableStore:
             yield message
 
     def read_direct_meters(self, query: Message) -> Iterator[Message | None]:
-        """Yield the direct meters that a query selects, and None for each entry that was checked and not selected."""
+        """Yield the direct meters that a query selects, and None for each entry that it does not select."""
         no_colour_counters(query, "counter_data", "direct meters")
         if query.table_entry.is_default_action and query.table_entry.table_id:
             state = self._state(query.table_entry.table_id)
@@ -570,7 +574,7 @@ class TableStore:
     # -- reconciliation ---------------------------------------------------------------------------------------------
 
     def carried(self) -> Iterator[Message]:
-        """Yield everything that a controller can have written: non-constant entries and changed default actions."""
+        """Yield the entries that a controller can have written: non-constant entries and changed default actions."""
         for state in self._states.values():
             info = state.info
             query = p4runtime_pb2.TableEntry(table_id=info.id)
@@ -589,7 +593,7 @@ class TableStore:
         return (self._default_meter(state) for state in self._states.values() if state.default_meter is not None)
 
     def carry_indirect_defaults(self, old: TableStore) -> None:
-        """Take over the members and groups that are defaults in `old`. Raises P4RuntimeError if one does not exist."""
+        """Copy the members and groups that are defaults in `old`. Raises P4RuntimeError if one does not exist."""
         for ident, state in old._states.items():
             if state.default is not None and state.info.profile is not None:
                 self.write_indirect_default(ident, self._default_message(state, p4runtime_pb2.TableEntry()).action)
@@ -607,11 +611,11 @@ class TableStore:
         return max(entry.inserted_ns, self._switch.table_last_hit(info.name, entry.handle) * self._tick_ns)
 
     def now_ns(self) -> int:
-        """Return the present time on the clock of `Entry.inserted_ns`."""
+        """Return the present time of the clock that `Entry.inserted_ns` refers to."""
         return self._clock_ns()
 
     def find(self, message: Message) -> tuple[Key, Entry] | None:
-        """Return the entry with the key of a TableEntry, and that key.
+        """Return the key in a TableEntry and the entry with that key, or None.
 
         Raises P4RuntimeError (INVALID_ARGUMENT) if the table does not exist or the key is not valid.
         """
@@ -621,7 +625,7 @@ class TableStore:
         return None if entry is None else (key, entry)
 
     def hits(self, table_id: int) -> Iterator[tuple[Key, Entry, int]]:
-        """Yield the entries of a table, each with the time of the last packet that hit it, or 0.
+        """Yield the entries of a table, each with the time of its last hit, or 0.
 
         Nothing may be written before the iteration ends.
         """
@@ -634,7 +638,7 @@ class TableStore:
         return self._switch.table_last_hit(self._state(table_id).info.name, entry.handle) * self._tick_ns
 
     def is_without_members(self, table_id: int, group_id: int) -> bool:
-        """Return whether a table's selector has a group without members that receive packets."""
+        """Return whether a group of a table's selector exists, but none of its members receives packets."""
         return self._profiles.is_empty(_profile(self._state(table_id).info), group_id)
 
     def key_message(self, table_id: int, key: Key, entry: Entry) -> Message:
@@ -647,9 +651,10 @@ class TableStore:
         return any(state.info.idle_timeout for state in self._states.values())
 
     def idle_entries(self) -> Iterator[Message | None]:
-        """Yield entries that no packet hit for their time-out, and None for other entries.
+        """Yield entries that no packet has hit during their time-out, and None for other entries.
 
-        The time-out restarts at a notification. Nothing may be written before the iteration ends.
+        The time-out starts again when the entry is yielded. Nothing may be written before the iteration
+        ends.
         """
         now_ns = self._clock_ns()
         for state in self._states.values():
@@ -690,7 +695,7 @@ def _profile(info: Table) -> Profile:
 
 
 def _by_key(state: _State, query: Message) -> Iterator[tuple[Key, Entry] | None]:
-    """Yield the entries that match a query's key and priority, and None for each entry that does not."""
+    """Yield the entries that match a query's key and priority, and None for each other entry."""
     if not query.match:
         for keyed in state.entries.items():
             yield keyed if query.priority in (0, keyed[0][1]) else None

@@ -1,7 +1,7 @@
-"""Multicast groups as trees of nodes with ports and LAGs, where an ECMP contributes one of its nodes by a hash.
+"""Multicast groups as trees of nodes with ports and LAGs. A hash selects one node of each ECMP in a group.
 
-A node has a replication id and belongs to at most one group or ECMP. `ReplicationStore` has groups that are lists of
-ports.
+A node has a replication id and belongs to at most one group or ECMP. Groups that are lists of ports are in
+`ReplicationStore`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ MAX_GROUP = 0xFFFF
 Replica: TypeAlias = tuple[int, int, int, int, int, int, int]
 """Replica in the form of `Switch.multicast_set`."""
 Link: TypeAlias = tuple[int, int | None]
-"""Node or ECMP of a group, with the level-1 exclusion id that it has in the group, if any."""
+"""Node or ECMP of a group, with its level-1 exclusion id in the group, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Node, which sends to each of its ports and to one port of each of its LAGs."""
+    """Node of a group. It sends to each of its ports, and to one port of each of its LAGs."""
 
     rid: int
     ports: tuple[int, ...]
@@ -31,7 +31,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A group, by the ids of its nodes and ECMPs."""
+    """Multicast group: the ids of its nodes and ECMPs."""
 
     nodes: tuple[Link, ...] = ()
     ecmps: tuple[Link, ...] = ()
@@ -39,7 +39,10 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Ports from which one is chosen; `left` and `right` count further ports of the LAG on another device."""
+    """Set of ports from which one is chosen.
+
+    `left` and `right` are the numbers of further ports of the LAG on other devices.
+    """
 
     ports: tuple[int, ...]
     left: int = 0
@@ -47,7 +50,7 @@ class Lag:
 
 
 class Trees:
-    """Trees of a switch; `set_group` sets the replicas of a group, or removes it."""
+    """Trees of a switch. `set_group` sets the replicas of a group in the engine, or removes the group."""
 
     def __init__(self, set_group: Callable[[int, list[Replica] | None], object]) -> None:
         self._set_group = set_group
@@ -57,7 +60,7 @@ class Trees:
         self.lags: dict[int, Lag] = {}
 
     def set_tree(self, ident: int, tree: Tree | None) -> Undo:
-        """Set a group, or remove it with None; return how to undo it.
+        """Set a group, or remove it if `tree` is None. Return how to undo it.
 
         Raises P4RuntimeError for an invalid number, and for nodes that do not exist or belong to another group.
         """
@@ -71,7 +74,7 @@ class Trees:
         return self._put(self.trees, ident, tree)
 
     def set_node(self, ident: int, node: Node | None) -> Undo:
-        """Set a node, or remove it with None; a removed node leaves its group or ECMP. Return how to undo it."""
+        """Set a node, or remove it from its group or ECMP if `node` is None. Return how to undo it."""
         if node is not None:
             self._check([(lag, None) for lag in node.lags], self.lags, "LAG")
             return self._put(self.nodes, ident, node)
@@ -92,7 +95,7 @@ class Trees:
         return undo
 
     def set_ecmp(self, ident: int, nodes: tuple[int, ...] | None) -> Undo:
-        """Set the nodes of an ECMP, or remove it with None; return how to undo it."""
+        """Set the nodes of an ECMP, or remove it if `nodes` is None. Return how to undo it."""
         if nodes is None:
             users = [tree for tree, each in self.trees.items() if any(ecmp == ident for ecmp, _ in each.ecmps)]
             if users:
@@ -103,7 +106,7 @@ class Trees:
         return self._put(self.ecmps, ident, nodes)
 
     def set_lag(self, ident: int, lag: Lag | None) -> Undo:
-        """Set a LAG, or remove it with None; return how to undo it."""
+        """Set a LAG, or remove it if `lag` is None. Return how to undo it."""
         if lag is None:
             users = [node for node, each in self.nodes.items() if ident in each.lags]
             if users:
@@ -111,7 +114,7 @@ class Trees:
         return self._put(self.lags, ident, lag)
 
     def carry_over(self, old: Trees) -> None:
-        """Take over the trees of another switch."""
+        """Copy the trees of another switch."""
         for lag, ports in old.lags.items():
             self.set_lag(lag, ports)
         for node, each in old.nodes.items():
@@ -132,7 +135,7 @@ class Trees:
             seen.add(ident)
 
     def _uses(self, but_tree: int | None = None, but_ecmp: int | None = None) -> Iterator[tuple[int, str]]:
-        """Yield the nodes that belong to a group or ECMP, with the description of that."""
+        """Yield the nodes that belong to a group or ECMP, each with a description of its group or ECMP."""
         for ident, tree in self.trees.items():
             if ident != but_tree:
                 yield from ((node, f"group {ident}") for node, _ in tree.nodes)
@@ -156,7 +159,7 @@ class Trees:
                 into[ident] = new
             if into is self.trees:
                 self._set_group(ident, None if new is None else list(self._replicas(new)))
-            else:  # only the node's part of the groups changes
+            else:  # only the replicas of this node change
                 for number, tree in self.trees.items():
                     self._set_group(number, list(self._replicas(tree)))
 
