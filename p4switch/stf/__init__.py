@@ -10,8 +10,8 @@ mc_node_update, mc_node_associate, counter_read, counter_write, register_read, r
 meter_get_rates, meter_set_rates, meter_array_set_rates, pvs_add, pvs_clear, clock,
 queue, random.
 
-The packets expected on a port are compared, in order, with those that left it. Ports that the test never mentions are
-not checked, unless it contains `no_packet`.
+The packets expected on a port are compared, in order, with those that the switch sent there. Ports that the test does
+not mention are not checked, unless it contains `no_packet`.
 """
 
 from p4switch.stf.language import Command, StfError, parse

@@ -16,7 +16,7 @@ from p4switch.stf.many import TIME_LIMIT_S, Options, run_folder
 @click.option("--switch", type=click.Choice(["builtin", "bmv2"]), default="builtin", show_default=True)
 @click.option("--time-limit", default=TIME_LIMIT_S, show_default=True, help="Seconds a test may take.")
 def main(paths: tuple[str, ...], jobs: int, switch: str, time_limit: float) -> None:
-    """Run packet tests: .stf files, each with its .p4 beside it, or folders of them."""
+    """Run packet tests: .stf files, each next to its .p4 file, or folders of them."""
     try:
         passed = run_folder(paths, jobs, time_limit, Options(switch))
     except UserError as error:

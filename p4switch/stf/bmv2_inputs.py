@@ -1,8 +1,8 @@
-"""Inputs of tests that BMv2 has no commands for: clock, queue depth and wide registers.
+"""Inputs of tests for which BMv2 has no commands: clock, queue depth and wide registers.
 
 simple_switch reads its own clock and queues, and its interface sets at most 64 bits of a register's
-cell. So actions at the start of the program's pipelines set these values for each packet. The
-actions read added registers, which the commands of the test write.
+cell. Actions that are added at the start of the program's pipelines therefore set these values for
+each packet. The actions read added registers, which the commands of the test write.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def with_inputs(
 ) -> dict[str, Any]:
     """Return `document`, a program with this packet path, with the added actions that a test needs.
 
-    If `timed`, a packet arrives at CLOCK[0], and the next one BETWEEN_TICKS later. If `deep`, there
-    are DEPTH[0] cells in the queue when a packet enters and when it leaves. Write n is carried out
-    by the first packet after PENDING[n] has become 1.
+    If `timed`, a packet arrives at CLOCK[0], and the next packet BETWEEN_TICKS later. If `deep`, the
+    depth of the queue is DEPTH[0] cells, both when a packet enters it and when the packet leaves it.
+    The first packet after PENDING[n] has become 1 executes write n.
     """
     if not timed and not deep and not writes:
         return document
@@ -89,7 +89,7 @@ def _write(register: str, index: int, value: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Editor:
-    """Editor of a program in BMv2's JSON, which adds registers, metadata and leading actions."""
+    """Editor that adds registers, metadata and actions to a program in BMv2 JSON."""
 
     def __init__(self, document: dict[str, Any], path: PacketPath) -> None:
         self.document = document
@@ -103,7 +103,7 @@ class _Editor:
         arrays.append({"name": name, "id": _next(arrays), "size": size, "bitwidth": width})
 
     def intrinsic(self, own: str) -> list[str]:
-        """Return the place of the metadata that the packet path knows as `own`."""
+        """Return the place in the JSON of the metadata field that the packet path calls `own`."""
         name = self._path.intrinsic[own].name
         alias: list[str] = self._aliases.get(name) or name.split(".")
         return alias
@@ -117,7 +117,7 @@ class _Editor:
         return ["p4cc", name]
 
     def before(self, pipeline: str, steps: Sequence[tuple[Any, list[dict[str, Any]]]]) -> None:
-        """Put actions before those of the pipeline, each executed "always" or under an expression."""
+        """Add actions at the start of a pipeline: each step is "always" or a condition, and an action's primitives."""
         chosen = next(p for p in self.document["pipelines"] if p["name"] == pipeline)
         following = chosen["init_table"]
         for condition, primitives in reversed(steps):

@@ -29,7 +29,7 @@ from p4switch.stf.runner import Runner, Sent
 from p4switch.tcp_ports import await_listener, free_port
 
 _START_S = 30.0  # time for simple_switch to start on a busy machine
-_QUIET_S = 0.5  # time without departing packets after which all packets have been processed
+_QUIET_S = 0.5  # time without departing packets after which all packets count as processed
 
 
 def _tool(name: str) -> str:
@@ -46,7 +46,7 @@ def require() -> None:
 
 
 class _Cli:
-    """An interactive simple_switch_CLI."""
+    """Interactive simple_switch_CLI process."""
 
     PROMPT = b"RuntimeCmd: "
 
@@ -82,7 +82,7 @@ class _Cli:
 
 
 class Bmv2Switch:
-    """The part of the engine's `Switch` interface that packet tests need."""
+    """BMv2 switch with the part of the engine's `Switch` interface that packet tests need."""
 
     def __init__(self, cli: Callable[[str], str], document: dict[str, Any]) -> None:
         self.cli = cli
@@ -92,9 +92,9 @@ class Bmv2Switch:
                 kinds = [k["match_type"] for k in table["key"]]
                 self._kinds[table["name"]] = kinds, table["match_type"] in ("ternary", "range")
         self._groups: dict[int, int] = {}
-        self._wide = 0  # writes of wide registers so far
+        self._wide = 0  # number of writes of wide registers so far
         self._value_sets = Names.of(read(document)).value_sets
-        self._direct: dict[tuple[str, str], str] = {}  # "counter" or "meter", table -> name
+        self._direct: dict[tuple[str, str], str] = {}  # name of each direct object, by "counter" or "meter" and table
         for kind in ("counter", "meter"):
             for array in document[f"{kind}_arrays"]:
                 if array.get("is_direct"):
@@ -165,7 +165,8 @@ class Bmv2Switch:
 
     def counter_read(self, name: str, index: int) -> tuple[int, int]:
         answer = self.cli(f"counter_read {name} {index}")
-        # Since 2020 it is `name[0]= (60 bytes, 1 packets)`, before it was `BmCounterValue(packets=1, bytes=60)`.
+        # The output is `name[0]= (60 bytes, 1 packets)` since 2020, and was `BmCounterValue(packets=1, bytes=60)`
+        # before.
         packets, nbytes = (re.search(rf"(\d+) {unit}\b|\b{unit}=(\d+)", answer) for unit in ("packets", "bytes"))
         if packets is None or nbytes is None:
             raise ValueError(answer.strip())
@@ -185,11 +186,11 @@ class Bmv2Switch:
 
     def register_write(self, name: str, index: int, value: bytes) -> None:
         if is_wide(8 * len(value)):
-            self.cli(f"register_write {PENDING} {self._wide} 1")  # the next packet does it
+            self.cli(f"register_write {PENDING} {self._wide} 1")  # the next packet executes the write
             self._wide += 1
             return
         number = int.from_bytes(value, "big")
-        self.cli(f"register_write {name} {index} {number - (number >> 63 << 64)}")  # a signed number there
+        self.cli(f"register_write {name} {index} {number - (number >> 63 << 64)}")  # the CLI takes a signed number
 
     def value_set_set(self, name: str, members: Sequence[Sequence[tuple[bytes, bytes]]]) -> None:
         self.cli(f"pvs_clear {name}")
@@ -223,9 +224,9 @@ def _data(args: Sequence[bytes]) -> str:
 class Feed:
     """Feed of the ports' input files, which lets simple_switch process one packet at a time.
 
-    simple_switch processes the earliest of the next packets of all files, for which it has to know them all (or that a
-    file has ended). Then it waits for the next packet of the same file. So exactly packet n is processed once each
-    other file has supplied a packet after n or its end.
+    simple_switch knows the next packet of each file that has not ended, and processes the earliest
+    of them. Then it waits for the next packet of the same file. Therefore it processes packet n,
+    and no later packet, once each other file has supplied a packet after n or has ended.
     """
 
     def __init__(self, packets: Sequence[tuple[int, bytes]], writers: Mapping[int, Any]) -> None:
@@ -234,7 +235,7 @@ class Feed:
         self._waiting: dict[int, deque[tuple[int, bytes]]] = {port: deque() for port in writers}
         for position, (port, frame) in enumerate(packets):
             self._waiting[port].append((position, frame))
-        self._shown = dict.fromkeys(writers, -1)  # the last packet that a file has, by its number
+        self._shown = dict.fromkeys(writers, -1)  # number of the last packet written to each file
         self._released = 0
 
     def release(self) -> None:
@@ -265,12 +266,12 @@ class _Runner(Runner):
         self._folder = folder
         self._writers = writers
         self._feed: Feed | None = None
-        self._settled = True  # all packets have been handled for sure
+        self._settled = True  # True if all packets have certainly been processed
         self._timed = False
 
     def _packet(self, command: Command) -> None:
         assert self._feed is not None
-        if self._timed:  # one packet at a time: its egress reads the clock, too
+        if self._timed:  # one packet at a time, because its egress also reads the clock
             self._settle()
         self._feed.release()
         self._packet_lines.append(command.line)
@@ -285,9 +286,9 @@ class _Runner(Runner):
         self.switch.depth_set(self.depth)  # type: ignore[attr-defined]
 
     def run(self, commands: Iterable[Command]) -> None:
-        """Run the commands without comparisons, because the output is known only when simple_switch has ended.
+        """Run the commands, but compare nothing, because the output is known only when simple_switch has ended.
 
-        Any other command takes effect after the packets before it, and before the packets after it.
+        A command other than `packet` takes effect after the packets before it and before the packets after it.
         """
         commands = list(commands)
         self._timed = any(command.name == "clock" for command in commands)
@@ -318,7 +319,7 @@ class _Runner(Runner):
         return self._folder / f"pcap{port}_out.pcap"
 
     def collect(self) -> None:
-        """Read the packets sent; simple_switch must have ended."""
+        """Read the packets that simple_switch has sent. It must have ended."""
         for port in self._writers:
             out = self._output(port)
             if out.is_file() and out.stat().st_size:
@@ -360,7 +361,7 @@ def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
     with tempfile.TemporaryDirectory(prefix="p4cc-stf-") as name:
         folder = Path(name)
         (folder / "program.json").write_text(json.dumps(document))
-        # simple_switch reads the packets from pipes, so that it gets none before it has been configured.
+        # simple_switch reads the packets from pipes, so that none arrives before it is configured.
         for port in ports:
             os.mkfifo(folder / f"pcap{port}_in.pcap")
         thrift = free_port()
@@ -383,21 +384,21 @@ def run_on_bmv2(document: dict[str, Any], commands: Sequence[Command]) -> None:
 def files_command(program: Path, files: Mapping[int, str], thrift_port: int) -> list[str]:
     """Return the command of a BMv2 switch whose packets are in files, by port.
 
-    Raises UserError if BMv2 is not installed.
+    The switch reads arriving packets from NAME_in.pcap and writes departing packets to NAME_out.pcap.
 
-    It reads arriving packets from NAME_in.pcap, and writes departing ones to NAME_out.pcap.
+    Raises UserError if BMv2 is not installed.
     """
     interfaces = [word for port, name in files.items() for word in ("-i", f"{port}@{name}")]
     return [
         _tool("simple_switch"), "--use-files", "0", "--thrift-port", str(thrift_port), "--device-id", str(thrift_port),
-        *interfaces, str(program), "--", "--priority-queues", "8",  # one queue serves one priority only
+        *interfaces, str(program), "--", "--priority-queues", "8",  # one queue would have only one priority
     ]  # fmt: skip
 
 
 def _open_pipes(ports: Sequence[int], switch: LoggedProcess, folder: Path) -> dict[int, Any]:
     """Return writers to the input files.
 
-    simple_switch opens them one after the other, and waits for each one's header.
+    simple_switch opens the files one after the other, and waits for the header of each.
     """
     writers: dict[int, Any] = {}
     for port in ports:

@@ -1,6 +1,6 @@
 """Random numbers given by tests, which replace the program's own draws on every switch.
 
-A draw becomes the read of a register that the test writes. So such a test does not exercise the switch's own `random`.
+A draw becomes a read of a register that the test writes. Such a test therefore does not test the switch's own `random`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from p4switch.ir.graph import reverse_postorder
 from p4switch.stf.language import Command, StfError
 
 REGISTER = "p4cc.random."
-"""Prefix of the name of a register, followed by a place in the source."""
+"""Prefix of the registers' names. The rest of a name is the place of the draw in the source."""
 DRAW_BITS = 64
 
 
@@ -23,9 +23,9 @@ def draws(commands: Sequence[Command]) -> list[Command]:
 
 
 def with_draws(program: ir.Program, commands: Sequence[Command]) -> ir.Program:
-    """Return `program`, which is changed: registers replace the draws that `commands` name.
+    """Replace the draws that `commands` name by reads of registers, and return `program`.
 
-    Raises StfError for unknown ones.
+    Raises StfError for unknown draws.
     """
     named = {command.args.rpartition(" ")[0] or command.args: command for command in draws(commands)}
     known = list(_draws(program))
@@ -42,7 +42,7 @@ def with_draws(program: ir.Program, commands: Sequence[Command]) -> ir.Program:
 
 
 def _draws(program: ir.Program) -> Iterator[tuple[str, ir.Block, ir.ExternOperation]]:
-    """Yield the operations that draw, with their places, `FILE:LINE`, and the blocks they stand in."""
+    """Yield the place (`FILE:LINE`), the block and the operation of each draw."""
     for action in program.actions:
         for block in reverse_postorder(action.body):
             for op in block.ops:

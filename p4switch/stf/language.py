@@ -1,4 +1,4 @@
-"""The STF language: commands, numbers with don't-care digits."""
+"""The STF language: commands, and numbers with don't-care digits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from p4switch.errors import UserError, suggest
 
 
 class StfError(UserError):
-    """Test that cannot be run or that failed: `line N: what`.
+    """Error of a test that cannot be run or that failed: `line N: MESSAGE`.
 
-    `details` are further lines: how a packet differs, field by field. `packet_line` is the line of the packet
-    concerned.
+    `details` are further lines, which describe the differences of a packet field by field.
+    `packet_line` is the line of that packet in the test.
     """
 
     def __init__(self, line: int, message: str, details: Sequence[str] = (), packet_line: int | None = None) -> None:
@@ -27,7 +27,7 @@ class StfError(UserError):
 class Command:
     """Command of a test.
 
-    `args` is what follows its name, spaces and comments removed.
+    `args` is the text after the command's name, without comments.
     """
 
     line: int
@@ -60,7 +60,7 @@ COMPARE: dict[str, Callable[[int, int], bool]] = {
 
 
 def parse(text: str) -> list[Command]:
-    """Return the commands of a test; a line that does not start with a command continues the previous one.
+    """Return the commands of a test. A line that does not start with a command continues the previous line.
 
     Raises StfError for a line with a misspelt command.
     """
@@ -83,7 +83,7 @@ def parse(text: str) -> list[Command]:
 
 
 def _is_meant_as_command(word: str) -> bool:
-    """Return whether a line that begins with this word is a misspelt command, rather than a continuation."""
+    """Return whether a line that begins with this word is a misspelt command, not a continuation."""
     letters = re.fullmatch(r"[A-Za-z_]+", word) and not re.fullmatch(r"[0-9A-Fa-f]+", word)
     return bool(letters) and bool(difflib.get_close_matches(word.lower(), _COMMANDS, 1, 0.75))
 
@@ -112,9 +112,9 @@ def number(command: Command, text: str) -> int:
 
 
 def digits(command: Command, text: str) -> tuple[int, int, int]:
-    """Return value, mask and bits per digit of a number in which `*` stands for any digit.
+    """Return the value, the mask and the bits per digit of a number in which `*` stands for any digit.
 
-    A decimal number has mask 0 and 0 bits per digit.
+    For a decimal number, mask and bits per digit are 0.
     """
     bits = {"0x": 4, "0b": 1, "0o": 3}.get(text[:2].lower())
     if bits is None:

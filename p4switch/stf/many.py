@@ -34,9 +34,9 @@ TIME_LIMIT_S = 60.0
 class Options:
     """Options of tests.
 
-    `program` replaces the .p4 beside each test. `switch` is "builtin" or "bmv2". `trace` keeps the events of all
-    packets, not only of failed tests; `coverage` keeps the coverage of the packets. Both work only on the built-in
-    switch.
+    `program` replaces the .p4 file next to each test. `switch` is "builtin" or "bmv2". With `trace`, the events of all
+    packets are kept, not only those of failed tests. With `coverage`, the coverage of the packets is kept. Both require
+    the built-in switch.
     """
 
     switch: str = "builtin"
@@ -54,7 +54,7 @@ _DEFAULT = Options()
 
 @dataclass(slots=True)
 class Outcome:
-    """Outcome of a test besides its error, by the lines of the packets in the test."""
+    """Outcome of a test, except its error, by the lines of the packets in the test."""
 
     said: list[tuple[int, str]] = field(default_factory=list)  # messages of the program
     traces: dict[int, Trace] = field(default_factory=dict)
@@ -73,9 +73,9 @@ def run_test(
 ) -> None:
     """Run the test in file `test` on the P4 program in file `program`, or on one `pipeline` of it.
 
-    Raises UserError if the test fails.
+    On the built-in switch, `tell` is called with the program's messages and the line of the packet.
 
-    `tell` receives the messages of the program on the built-in switch, with the line of the packet.
+    Raises UserError if the test fails.
     """
     outcome = Outcome()
     try:
@@ -106,7 +106,7 @@ def _run(test: Path, options: Options, outcome: Outcome) -> None:
             instance = load().Switch(str(build(own)), tick_ns=1000)
             Runner(own, instance, lambda *said: outcome.said.append(said)).run(commands)
         except StfError:
-            # The test is repeated with tracing to find the reason; packet tests are deterministic.
+            # Packet tests are deterministic, so the test is repeated with tracing to find the cause.
             outcome.said.clear()
             _run_traced(own, commands, options, outcome)
             raise
@@ -132,7 +132,7 @@ def _run_traced(program: ir.Program, commands: Sequence[Command], options: Optio
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result. `cause` is None for a test that passed, else one line; `details` are further lines."""
+    """Result of a test. `cause` is None for a test that passed, else one line. `details` are further lines."""
 
     test: Path
     cause: str | None
@@ -147,9 +147,9 @@ class Result:
 
 
 def find_tests(paths: Iterable[str | Path]) -> list[Path]:
-    """Return the `.stf` files in `paths`, files or folders.
+    """Return the `.stf` files in `paths`, which are files or folders.
 
-    Raises UserError for a path without any, and for a file of another kind.
+    Raises UserError for a folder without `.stf` files, and for a file of another type.
     """
     tests: list[Path] = []
     for path in map(Path, paths):
@@ -171,7 +171,8 @@ def find_tests(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def _child(test: Path, options: Options, pipe: Connection) -> None:
-    # The parent's garbage must not be collected here: a gRPC server's end would wait for threads that do not exist.
+    # The parent's garbage must not be collected in this process: the finalizer of a gRPC server would wait for
+    # threads that do not exist here.
     gc.freeze()
     lines: list[str] = []
     outcome = Outcome()
@@ -179,7 +180,7 @@ def _child(test: Path, options: Options, pipe: Connection) -> None:
         _run(test, options, outcome)
     except UserError as error:
         lines = str(error).splitlines()
-    except Exception as error:  # an internal error is reported like any other failure, with its place
+    except Exception as error:  # an internal error is also reported as a failure, with its place
         place = traceback.extract_tb(error.__traceback__)[-1]
         cause = f"internal error: {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
         lines = cause.splitlines()[:1]
@@ -189,7 +190,7 @@ def _child(test: Path, options: Options, pipe: Connection) -> None:
 def run_tests(
     tests: Sequence[Path], jobs: int = 1, time_limit_s: float = TIME_LIMIT_S, options: Options = _DEFAULT
 ) -> Iterator[Result]:
-    """Run tests, each in a process of its own, `jobs` at a time; yield results as they finish."""
+    """Run each test in its own process, `jobs` of them at a time, and yield the results as they finish."""
     context = multiprocessing.get_context("fork")
     clock = AwakeClock()
     waiting = list(reversed(tests))
@@ -238,8 +239,8 @@ def run_folder(
 ) -> bool:
     """Run the tests in `paths`; return whether all passed.
 
-    Prints the messages of programs, each failure in a line and how its packet differs, then `N passed, M failed`.
-    `each` gets every result after that.
+    Prints the messages of programs, a line for each failure with the differences of its packet, and
+    `N passed, M failed`. `each` is called with every result after the result is printed.
     """
     tests = find_tests(paths)
     _prepare(options.switch)
@@ -256,7 +257,7 @@ def run_folder(
 
 
 def junit(results: Sequence[Result]) -> bytes:
-    """Return the results in JUnit's XML, as test runners and CI read it."""
+    """Return the results as JUnit XML for test runners and CI."""
     suite = Element(
         "testsuite", name="p4cc stf", tests=str(len(results)), failures=str(sum(r.cause is not None for r in results)),
         time=f"{sum(r.seconds for r in results):.3f}",
@@ -277,7 +278,7 @@ def junit(results: Sequence[Result]) -> bytes:
 
 
 def _prepare(switch: str) -> None:
-    """Load everything that all tests need, before the processes are forked."""
+    """Load the modules and libraries that all tests need, before processes are forked."""
     import p4switch.compiler.bmv2
     import p4switch.compiler.frontend
     import p4switch.compiler.p4info  # noqa: F401

@@ -22,9 +22,9 @@ class Key:
 class Table:
     name: str
     keys: list[Key]
-    actions: dict[str, list[tuple[str, int]]]  # name -> parameters, widths
+    actions: dict[str, list[tuple[str, int]]]  # names and widths of the parameters of each action
     prioritized: bool
-    profile: str = ""  # its action profile or selector
+    profile: str = ""  # name of its action profile or selector
 
 
 @dataclass(slots=True)
@@ -32,10 +32,10 @@ class Names:
     """Names that a test can refer to."""
 
     tables: dict[str, Table] = field(default_factory=dict)
-    counters: dict[str, str] = field(default_factory=dict)  # -> table of a direct one, or ""
+    counters: dict[str, str] = field(default_factory=dict)  # the table of a direct counter, or ""
     registers: dict[str, tuple[int, int]] = field(default_factory=dict)  # size, width
     meters: dict[str, tuple[int, str]] = field(default_factory=dict)  # size, table
-    value_sets: dict[str, list[int]] = field(default_factory=dict)  # widths of the selected expressions
+    value_sets: dict[str, list[int]] = field(default_factory=dict)  # widths of the key's expressions
 
     @classmethod
     def of(cls, program: ir.Program) -> Names:
@@ -59,7 +59,7 @@ class Names:
 
 
 def find(command: Command, what: str, name: str, known: Iterable[str]) -> str:
-    """Return the element of `known` that equals `name` or ends in it."""
+    """Return the element of `known` that is equal to `name` or ends in it."""
     name, known = plain(name), list(known)
     if name in known:
         return name
@@ -74,7 +74,7 @@ def find(command: Command, what: str, name: str, known: Iterable[str]) -> str:
 def key_position(command: Command, table: Table, name: str) -> int:
     """Return the position of key `name`.
 
-    Stack elements may be written `stack$0`, validity `header.$valid$` or `valid`.
+    A stack element may be written `stack$0`, and a header's validity `header.$valid$` or `valid`.
     """
     name = plain(name)
     element = re.sub(r"\$(\d+)", r"[\1]", name)

@@ -39,7 +39,7 @@ _MAX_DEPTH = (1 << 19) - 1  # enq_qdepth and deq_qdepth
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Frame that left the switch; `line` is that of the packet in the test that caused it, if known."""
+    """Frame that the switch sent. `line` is the line of the packet that caused it, or 0 if it is not known."""
 
     frame: bytes
     line: int = 0
@@ -58,8 +58,8 @@ class Runner:
     ) -> None:
         """Create the runner.
 
-        `tell` receives the program's messages about a packet and failed asserts, with the line in the test. With a
-        `decoder`, `traces` holds the events of each packet in the traced switch, by the lines of the test.
+        `tell` is called with the line of a packet in the test, and a message of the program or a failed assert. With a
+        `decoder`, the switch is traced, and `traces` has the events of each packet by its line in the test.
         """
         self.names = Names.of(program)
         self.switch = switch
@@ -71,13 +71,13 @@ class Runner:
         self.mentioned: set[int] = set()
         self.nothing_else = False
         self._tell = tell
-        self.now = BETWEEN_TICKS  # arrival of the next packet
-        self._arrived = 0  # arrival of the last packet
-        self.depth: int | None = None  # depth of the queues that packets meet; None: that of the test's own queue
-        self.entries: dict[str, tuple[str, int]] = {}  # entries by the name given with `=`
-        self.groups: dict[int, dict[int, list[tuple[int, int]]]] = {}  # group -> node -> (port, rid)
+        self.now = BETWEEN_TICKS  # time at which the next packet arrives
+        self._arrived = 0  # time at which the last packet arrived
+        self.depth: int | None = None  # queue depth that packets find; None: the actual depth
+        self.entries: dict[str, tuple[str, int]] = {}  # table and handle of entries that were named with `=`
+        self.groups: dict[int, dict[int, list[tuple[int, int]]]] = {}  # by group and node: (port, rid)
         self.nodes: list[list[tuple[int, int]]] = []
-        self.sessions: dict[int, int] = {}  # session -> group
+        self.sessions: dict[int, int] = {}  # group of each session
         self.members: dict[str, list[list[tuple[bytes, bytes]]]] = {}  # members of value sets
 
     def run(self, commands: Iterable[Command]) -> None:
@@ -117,7 +117,7 @@ class Runner:
             )
 
     def _layouts(self, command: Command, outputs: int) -> list[Layout]:
-        """Return the layouts of the frames that left because of a packet, and store its trace."""
+        """Store the trace of a packet, and return the layouts of the frames that it caused."""
         if self._decoder is None:
             return [_UNKNOWN] * outputs
         trace = self.traces[command.line] = Trace(self._decoder(self.switch.traced()[0]))
@@ -186,7 +186,7 @@ class Runner:
                 extra = sent[len(expected)]
                 message = f"port {port}: expected {len(expected)} packets, got {len(sent)}"
                 message += f"; the first one more: {extra.frame.hex().upper()}"
-                if not extra.line:  # BMv2 does not report which packet has caused a frame
+                if not extra.line:  # BMv2 does not report which packet caused a frame
                     raise UserError(message)
                 raise StfError(extra.line, message, packet_line=extra.line)
 
@@ -216,7 +216,7 @@ class Runner:
         self.switch.table_set_default(table.name, self._target(table, action, args))
 
     def _target(self, table: Table, action: str, args: list[bytes]) -> tuple[str, str, list[bytes]] | tuple[str, int]:
-        """Return the target of an entry: the action or, with an action profile or selector, a member that has it."""
+        """Return the target of an entry: the action, or, with an action profile or selector, a member with it."""
         if not table.profile:
             return "action", action, args
         return "member", self.switch.member_add(table.profile, action, args)
@@ -397,7 +397,7 @@ class Runner:
         self._set_meter(command, name, range(self.names.meters[meter][0]), rates)
 
     def _set_meter(self, command: Command, name: str, indices: Iterable[int], rates: Sequence[str]) -> None:
-        """Set a meter's committed and peak rate like simple_switch_CLI: each `rate:burst`, in units per microsecond."""
+        """Set a meter's committed and peak rate, each as RATE:BURST in units per microsecond, as in BMv2's CLI."""
         meter = find(command, "meter", name, self.names.meters)
         if len(rates) != 2:
             raise StfError(command.line, "expected two rates: committed and peak, each RATE:BURST")
@@ -415,7 +415,7 @@ class Runner:
 
 
 def _pieces(packed: bytes, widths: Sequence[int]) -> list[bytes]:
-    """Return the fields of a number that contains them in sequence, each with its width in bits."""
+    """Return the fields of these widths in bits that a number consists of."""
     number, left = int.from_bytes(packed, "big"), sum(widths)
     pieces = []
     for width in widths:
@@ -439,7 +439,7 @@ def _compare(command: Command, port: int, pattern: str, sent: Sent) -> None:
 
 
 def _fields(pattern: str, sent: Sent, exact: bool) -> list[str]:
-    """Return how the frame differs, if its composition is known."""
+    """Return the differences of a frame field by field, if its fields are known."""
     if not sent.layout.fields or not re.fullmatch(r"(?:[0-9A-F*]{2})*", pattern):
         return []
     expected = bytes.fromhex(pattern.replace("*", "0"))
