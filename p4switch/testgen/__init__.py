@@ -1,6 +1,6 @@
 """Generator of packet tests: concolic execution of the compiler's intermediate code by the architecture's rules.
 
-The expectations come from this executor alone. It shares the compiler with the built-in switch, but no code of its
+Only this executor determines the expected packets. It uses the same compiler as the built-in switch, but no code of the
 engine. It needs z3 (`pip install p4cc[testgen]`).
 """
 
@@ -36,8 +36,8 @@ def generate(
 ) -> tuple[Code, Result]:
     """Return tests for the program in file `path` that cover all statements, within `seconds` from now.
 
-    `most` is the maximum number of tests. All assumptions in `assume` (`testgen.assume`) have to
-    hold. `compile_program` describes `arch` and `pipeline`.
+    `most` is the maximum number of tests. All packets satisfy the assumptions in `assume`
+    (`testgen.assume`). `compile_program` describes `arch` and `pipeline`.
 
     Raises CompileError and UserError.
     """
@@ -74,7 +74,8 @@ def write(
 ) -> list[Path]:
     """Write the tests as STF files, and a pytest module for them, into `folder`; return the STF files.
 
-    Packets that violate assertions of the program are separate files, `...-assert-N.stf`, which no module runs.
+    Packets that violate assertions of the program are in separate files, `...-assert-N.stf`, which the module does not
+    run.
     """
     from p4switch.output_file import write_files
     from p4switch.testgen.output import pytest_module, setup, stf

@@ -1,7 +1,7 @@
 """Assumptions of a user about packets: `ipv4.protocol == 6 and tcp.dst_port in (80, 443)`.
 
-Names are fields of headers as in `HEADER.FIELD`, fields of the target's metadata by the name of its
-instance, or headers, which stand for whether they are valid. The syntax is Python's.
+The syntax is that of Python. A name is a field of a header (`HEADER.FIELD`), a field of the target's
+metadata (`INSTANCE.FIELD`), or a header, which is true if the header is valid.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BINARY: dict[type, str] = {
 def assumption(text: str, code: Code) -> Callable[[Machine], Scalar]:
     """Return the condition of `text` on the packet in a machine.
 
-    Raises UserError for text that it does not understand.
+    Raises UserError for text that is not such an assumption.
     """
     try:
         tree = ast.parse(text, mode="eval").body
@@ -45,7 +45,7 @@ def assumption(text: str, code: Code) -> Callable[[Machine], Scalar]:
 
 
 class _Reader:
-    """Converter of Python's expressions to those of the middle end, each with the headers that have to be valid."""
+    """Converter of Python expressions to IR expressions, with the headers that have to be valid for each."""
 
     def __init__(self, text: str, code: Code) -> None:
         self._text = text

@@ -26,7 +26,7 @@ class Checksums:
     def _gathered(
         self, inputs: list[ir.Input], rest: list[Scalar] | None
     ) -> tuple[int, int, list[tuple[Any, int]] | None]:
-        """Return the number, bits and, if all of it is known, the formulas of the data of a checksum or hash."""
+        """Return the data of a checksum or hash: the number, its width in bits and, if all are known, its formulas."""
         m = self._machine
         number = bits = 0
         parts: list[tuple[Any, int]] | None = [] if m.symbolic else None
@@ -51,9 +51,9 @@ class Checksums:
         return number, bits, parts
 
     def of(self, calculation: ir.Calculation, rest: list[Scalar], valid_only: bool = False) -> Scalar:
-        """Return a checksum of fields, and of `rest` where the payload is in it; the Internet's has a formula.
+        """Return a checksum over fields, and over the payload `rest` if it includes the payload.
 
-        `valid_only`: fields of headers that are not valid are left out.
+        Only the Internet checksum has a formula. With `valid_only`, fields of invalid headers are left out.
         """
         m = self._machine
         absent = set(m.headers).difference(m.valid) if valid_only else ()
@@ -65,13 +65,13 @@ class Checksums:
         return Scalar(result)
 
     def verify(self, rest: list[Scalar]) -> None:
-        """Verify the checksums; whether one is wrong is an input of the test, and not a decision."""
+        """Verify the checksums. The result is not a decision of the run, but a value that depends on the inputs."""
         m = self._machine
         wrong = 0
         formulas: list[Any] = []
         for checksum in m.program.checksums:
             header, bits = checksum.target.header, width(checksum.target.type)
-            absent = header in m.headers and header not in m.valid  # both switches treat absent headers as correct
+            absent = header in m.headers and header not in m.valid  # both switches count it as correct
             if not checksum.verify or absent or not self._applies(checksum, m.code.behind(m.code.first)):
                 continue
             computed, there = self.of(checksum.calculation, rest), m.value(checksum.target)
@@ -94,7 +94,7 @@ class Checksums:
                 m.assign(checksum.target, Scalar(computed.number & (1 << bits) - 1, z))
 
     def _applies(self, checksum: ir.Checksum, reach: int) -> bool:
-        """Return whether the condition holds; `reach` are the statements behind that depend on it."""
+        """Return whether a checksum's condition holds. `reach` are later statements that depend on it."""
         m = self._machine
         value, own = m.value(checksum.condition), m.code.bit(checksum.span)
         gained = 0 if value.number else own
@@ -104,7 +104,7 @@ class Checksums:
         return bool(value.number)
 
     def hashed(self, calculation: ir.Calculation, key: Any) -> int:
-        """Return the number of a hash; different data are an alternative at `key`, whose result is left to chance."""
+        """Return the number of a hash. Other data are an alternative at `key`, whose hash is left to chance."""
         m = self._machine
         number, bits, parts = self._gathered(calculation.inputs, None)
         if parts and any(not z3.is_bv_value(z) for z, _ in parts):

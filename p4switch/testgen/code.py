@@ -1,4 +1,4 @@
-"""Statements of a program, and which of them can be reached from where."""
+"""Statements of a program, and those that can be reached from each of its blocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from p4switch.testgen import rules
 class Code:
     """Code of a program.
 
-    A statement is a place in the source of operations or conditions; sets of statements are bit masks.
+    A statement is a place in the source with operations or conditions. Sets of statements are bit masks.
     """
 
     def __init__(self, lowered: Lowered) -> None:
@@ -44,7 +44,7 @@ class Code:
         self._settled = self._never_changed()
         again = {ir.Effect.RESUBMIT, ir.Effect.RECIRCULATE, ir.Effect.CLONE_EGRESS}
         self._sides = len(self.program.parsers)
-        # Of a packet or copy, through what it has left; with two parsers metadata say that it comes again.
+        # True if a packet or copy may enter a block again. With two parsers, metadata decide that.
         self.again = self._sides > 1 or not again.isdisjoint(self.effects)
         self._open: dict[frozenset[str], int] = {}
         self._entries: dict[ir.Table, tuple[list[ir.Entry], rules.Rules]] = {}
@@ -81,7 +81,7 @@ class Code:
         return f"{Path(location.file).name}:{location.line}"
 
     def bit(self, span: int | None) -> int:
-        """Return the statement at `span`, as a set."""
+        """Return the set with the statement at `span`."""
         if span is None:
             return 0
         return 1 << self._numbers.setdefault(span, len(self._numbers))
@@ -90,7 +90,7 @@ class Code:
         return functools.reduce(operator.or_, map(self.bit, spans), 0)
 
     def assertion(self, span: int | None) -> int:
-        """Return the bit for a violation of the assertion at `span`, in sets of statements; 0 if there is none."""
+        """Return the bit that stands for a violation of the assertion at `span` in sets of statements, or 0."""
         return 0 if span is None else self._asserts.get(span, 0)
 
     @property
@@ -113,7 +113,7 @@ class Code:
         return 0 if block is None else self._own.get(block, 0)
 
     def reach(self, block: ir.Block | None) -> int:
-        """Return the statements in `block` and in the code that can follow it, including later pipelines."""
+        """Return the statements in `block` and in code that can follow it, including later pipelines."""
         return 0 if block is None else self._reach.get(block, 0)
 
     def behind(self, name: str) -> int:
@@ -121,7 +121,7 @@ class Code:
         return self.reach(self.following(name))
 
     def following(self, name: str) -> ir.Block | None:
-        """Return the code of the block after the one of that name."""
+        """Return the code of the block that follows the block of that name."""
         names = [*self.blocks, None]
         following = names[names.index(name) + 1]
         return None if following is None else self.blocks[following]
@@ -156,7 +156,7 @@ class Code:
             seen.update(following)
 
     def _holds(self, condition: ir.Expr, valid: frozenset[str]) -> bool | None:
-        """Return whether `condition` holds with the settled headers `valid`; None if they do not decide it."""
+        """Return whether `condition` holds; None if the settled headers that are `valid` do not decide it."""
         if isinstance(condition, ir.Valid) and condition.header.name in self._settled:
             return condition.header.name in valid
         if isinstance(condition, ir.Op) and condition.op == "!":

@@ -1,4 +1,4 @@
-"""Conditions on the inputs of a program, as formulas that are kept short where they are constant."""
+"""Conditions on the inputs of a program, as formulas in which constants are folded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def truth(value: Scalar) -> Any:
 
 
 def same(a: Scalar | None, b: Scalar | None) -> bool:
-    """Return whether two values are the same without a look at what their formulas mean."""
+    """Return whether two values are known to be the same, comparing only the form of their formulas."""
     if a is None or b is None or a is b:
         return a is b
     if a.formula is None or b.formula is None:

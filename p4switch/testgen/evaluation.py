@@ -33,7 +33,7 @@ class Evaluation(ir.ExpressionVisitor[Scalar]):
         return self._machine.params[expr.index]
 
     def op(self, expr: ir.Op) -> Scalar:
-        if expr.op in ("&&", "||"):  # the second operand only where the first does not decide
+        if expr.op in ("&&", "||"):  # evaluate the second operand only if the first does not decide
             left = expr.args[0].accept(self)
             if left.formula is None and bool(left.number) == (expr.op == "||"):
                 return left

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Successor(NamedTuple):
-    """Successor `block` (None: the end) with the packets that get there, and the decision that leads there."""
+    """Successor `block` (None: the end), the state of packets that get there, and the decision to go there."""
 
     block: ir.Block | None
     state: State
@@ -29,7 +29,7 @@ class Successor(NamedTuple):
 
 
 class Following(ir.TerminatorVisitor[Iterator[Successor]]):
-    """Successors of `block`, to whose end packets get in `state`."""
+    """Successors of `block`. `state` is the state of packets at the end of the block."""
 
     def __init__(self, prover: Prover, block: ir.Block, state: State) -> None:
         self._prover, self._block, self._state = prover, block, state
@@ -56,7 +56,7 @@ class Following(ir.TerminatorVisitor[Iterator[Successor]]):
             matches = self._prover.flag() if isinstance(case, str) else matching(keys, case, end.keys)
             yield Successor(target, self._state.under(conjunction(rest, matches)), span, "the case is never taken")
             rest = conjunction(rest, negation(matches))
-        self._prover.ends.append(self._state.under(rest))  # parsing ends without an error, as in both switches
+        self._prover.ends.append(self._state.under(rest))  # as in both switches, parsing ends without an error
 
     def apply(self, end: ir.Apply) -> Iterator[Successor]:
         table, state, prover = end.table, self._state, self._prover
@@ -80,7 +80,7 @@ class Following(ir.TerminatorVisitor[Iterator[Successor]]):
             yield Successor(target, prover.joined(by_target.get(target, [])), table.span, text)
 
     def _outcomes(self, table: ir.Table) -> Iterator[tuple[ir.Action | None, list[Scalar], bool, Any]]:
-        """Yield actions with their data, whether they are hits, and their conditions."""
+        """Yield each action with its data, whether it is a hit, and the condition under which it runs."""
         rest = ALWAYS
         constant = table.entries is not None and all(entry.const for entry in table.entries)
         if constant:
@@ -111,7 +111,7 @@ class Following(ir.TerminatorVisitor[Iterator[Successor]]):
 
 
 def _one_of_data(calls: list[tuple[Any, ir.ActionCall]]) -> list[Scalar]:
-    """Return the data of an action: those of the call whose condition holds."""
+    """Return the data of an action, which are the data of the call whose condition holds."""
     data = constants(calls[0][1])
     kinds = [t for _, t in calls[0][1].action.params]
     for condition, call in calls[1:]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Formulas(ir.ExpressionVisitor[Scalar]):
-    """Values in `state`; one that this module does not follow is free."""
+    """Evaluator of expressions in `state`. A value that this module does not follow is a free variable."""
 
     def __init__(self, prover: Prover, state: State) -> None:
         self._prover, self._state = prover, state

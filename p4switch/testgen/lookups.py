@@ -1,4 +1,4 @@
-"""Look-ups in tables by a `Machine`, which chooses entries and default actions."""
+"""Lookups in tables by a `Machine`, which chooses entries and default actions."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _OPEN_KINDS = ("lpm", "ternary", "range", "optional")  # match kinds whose keys 
 
 
 class Lookups:
-    """Look-ups of one run. A look-up with the same key again has the same outcome."""
+    """Lookups of one run. All lookups with the same key have the same outcome."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._found: dict[str, dict[tuple[int | None, ...], int | None]] = {}
         self._args: dict[tuple[str, tuple[int | None, ...]], list[Scalar]] = {}
         self._applied: dict[str, int] = {}
-        self._never_hit: set[str] = set()  # tables whose keys a test cannot set, and entries have to say
+        self._never_hit: set[str] = set()  # tables with keys that a test cannot set and that entries must specify
 
     def apply(self, end: ir.Apply) -> ir.Block:
-        """Look the key up and run the action; return the block that follows."""
+        """Look the key up, run the action, and return the block that follows."""
         m, table = self._machine, end.table
         keys = [m.value(k.target) for k in table.keys]
         index, args = self._look_up(table, keys, end)
@@ -62,7 +62,7 @@ class Lookups:
         return next(i for i, pattern in enumerate(hits) if _fits(pattern, numbers))
 
     def _entry_colour(self, table: ir.Table, keys: list[Scalar], end: ir.Apply) -> Scalar:
-        """Return the colour of the direct meter of the entry that was hit; constant entries have no rates."""
+        """Return the colour of the direct meter of the entry that was hit. Constant entries have no rates."""
         m = self._machine
         numbers = [k.number for k in keys]
         ours = (e for e in m.out.entries if e.table is table)
@@ -73,7 +73,7 @@ class Lookups:
         return Scalar(entry.colour)
 
     def _follow(self, end: ir.Apply, index: int | None, hit: bool) -> tuple[int, int]:
-        """Return the statements of action `index` of the table, and those that can be reached through it."""
+        """Return the statements of action `index` of the table, and those that can be reached after it."""
         m = self._machine
         action = None if index is None else end.table.actions[index]
         target = end.after(action, hit)
@@ -95,7 +95,7 @@ class Lookups:
                 return outcome, self._args.get((table.name, pattern), [])
         loose = self._unset(table, keys, count) if not known else ()
         options: list[int | None] = [None, *m.code.usable(table, "defaultonly")]
-        if any(table.keys[i].match_kind not in _OPEN_KINDS for i in loose):  # no entry is hit on every switch
+        if any(table.keys[i].match_kind not in _OPEN_KINDS for i in loose):  # no entry would be hit on every switch
             self._never_hit.add(table.name)
             options = [None]
         key = ("table", table.name, count)
@@ -123,7 +123,7 @@ class Lookups:
         return outcome, args
 
     def _unset(self, table: ir.Table, keys: list[Scalar], count: int) -> tuple[int, ...]:
-        """Return the keys that a test cannot set; they are left to runs without formulas."""
+        """Return the positions of keys that a test cannot set. A run with formulas stores them for runs without."""
         m = self._machine
         key = ("unset", table.name, count)
         if m.symbolic:
@@ -147,7 +147,7 @@ class Lookups:
         return args
 
     def _default(self, table: ir.Table, end: ir.Apply) -> tuple[ir.Action, list[Scalar]] | None:
-        """Return a default action other than the program's, for actions that no entry can have."""
+        """Return a default action other than the program's, to reach actions that no entry can have."""
         m = self._machine
         if table.default_const or table.profile is not None or table.default is None:
             return None

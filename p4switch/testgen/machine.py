@@ -1,7 +1,7 @@
-"""Running one packet through a program, with formulas beside the numbers.
+"""Execution of a program for one packet, on numbers and formulas together.
 
-The path through the blocks of the program is defined by the package (`Package.way`); this module runs a block. It does
-not use the built-in engine.
+The package defines the path through the blocks of the program (`Package.way`), and this module executes a block. It
+does not use the built-in engine.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ MAX_STEPS = 50_000
 _RESTARTS = 100
 MAX_PACKET_BYTES = 1500
 ENVIRONMENTS = 4
-"""Number of runs with different undefined values that a test has to survive unchanged."""
+"""Number of environments, which have different undefined values. A test has the same results in all of them."""
 
-_COLOURS = [0, 1, 2]  # green, yellow, red: rates that allow everything, the peak rate's or nothing
+_COLOURS = [0, 1, 2]  # green, yellow, red: all rates unlimited, only the peak rate unlimited, all rates 0
 
 
 @functools.cache
 def unknown_values(number: int, bits: int) -> tuple[int, ...]:
-    """Return the value that a run's undefined value number `number` takes in each environment; zero in the first one.
+    """Return the value of a run's undefined value `number` in each environment. It is 0 in the first one.
 
-    Each bit is set in some environment, and the values of seven in a row, beginning with a multiple of seven, differ in
-    some environment.
+    Each bit is set in some environment. Seven consecutive undefined values, from a multiple of seven on, differ in some
+    environment.
     """
     block, place = divmod(number, 7)
     rng = random.Random(block)
-    where = [1 + (place + rng.randrange(7)) % 7 for _ in range(bits)]  # the environments in which it is set
+    where = [1 + (place + rng.randrange(7)) % 7 for _ in range(bits)]  # bit masks of environments
     return 0, *(sum((w >> e & 1) << i for i, w in enumerate(where)) for e in range(ENVIRONMENTS - 1))
 
 
@@ -62,16 +62,16 @@ class _Packet:
 
     data: list[Scalar]
     position: int = 0
-    front: int = 0  # bytes that the switch has put in front, which are always there
+    front: int = 0  # number of bytes that the switch has put in front
 
     @property
     def taken(self) -> int:
-        """Bytes that the parser has consumed, at least those in front."""
+        """Number of bytes that the parser has consumed, which is at least `front`."""
         return max(self.position // 8, self.front)
 
 
 class Machine:
-    """Execution of `code`; `assume` gets the machine after the parser and returns a bool about the packet."""
+    """Execution of `code`. `assume` is called after the parser, and returns whether the packet is allowed."""
 
     def __init__(
         self,
@@ -122,16 +122,16 @@ class Machine:
         self.store: dict[tuple[str, str], Scalar] = {}
         self.valid: set[str] = set()
         self.next: dict[str, int] = {}
-        self.length = ZERO  # length of the packet, as counted by the switch
+        self.length = ZERO  # length of the packet in the switch's count
         self.cells: dict[tuple[str, int], Scalar] = {}  # cells of registers
         self.params: list[Scalar] = []  # parameters of the running action
-        self.last_applied: Any = None  # the table and its action
-        self.ahead = 0  # the statements that can follow
+        self.last_applied: Any = None  # the table that was applied last, and its action
+        self.ahead = 0  # statements that can follow
         self.way = self.code.lowered.package.way(self)
         self.marks = self.way.marks()
         self._transitions = Transitions(self)
-        self.exited = False  # the control that is run
-        self.part = self.code.first  # the block of the program that is run
+        self.exited = False  # True if the running control has executed `exit`
+        self.part = self.code.first  # name of the running block
         self._parsing = False
         self._steps = self.passes = self._extracts = self._looked_at = self._unknowns = 0
 
@@ -145,7 +145,7 @@ class Machine:
         return Scalar(number, variable)
 
     def undefined(self, bits: int) -> Scalar:
-        """Return an undefined value, which a test cannot set and which differs between environments."""
+        """Return an undefined value. A test cannot set it, and it differs between environments."""
         self._unknowns += 1
         values = unknown_values(self._unknowns, bits)
         if not self.symbolic:
@@ -164,14 +164,14 @@ class Machine:
             self.out.decisions.append(Decision(holds, alternatives, (frozenset(self.valid), self.last_applied), left))
 
     def require(self, condition: Scalar) -> None:
-        """Stop a run in which `condition` does not hold."""
+        """Stop the run if `condition` does not hold."""
         if condition.formula is not None:
             self.decide("required", condition.formula)
         if not condition.number:
             raise StopError("an input is out of its range")
 
     def pin(self, value: Scalar) -> int:
-        """Return the number of `value`, which is fixed from here on."""
+        """Fix `value` to its number for the rest of the run, and return the number."""
         if value.formula is not None and self.symbolic:
             known = bool(value.number) if isinstance(value.formula, z3.BoolRef) else value.number
             self.out.decisions.append(Decision(value.formula == known))
@@ -201,7 +201,7 @@ class Machine:
     # Parser
 
     def parse(self, name: str, data: list[Scalar], front: int = 0) -> tuple[list[Scalar], int]:
-        """Run a parser over a packet with `front` bytes of the switch in front; return the rest and the error."""
+        """Run a parser on a packet whose first `front` bytes are the switch's; return the rest and the error."""
         packet = self.packet = _Packet(data, front=front)
         self._parsing = True
         self.part = name
@@ -220,7 +220,7 @@ class Machine:
         self.exited = False
 
     def assumed(self) -> None:
-        """End a run whose packet, once parsed, violates the user's assumptions."""
+        """End the run if the parsed packet violates the user's assumptions."""
         if self.assume is None:
             return
         condition = self.assume(self)
@@ -246,7 +246,7 @@ class Machine:
         return Scalar(number, z3.Extract(low + count - 1, low, whole) if count < 8 * len(octets) else whole)
 
     def need(self, count: int) -> None:
-        """Check that `count` more bits are present; a short packet is an alternative."""
+        """Check that the packet has `count` more bits. A packet that is too short is an alternative."""
         key = ("short", self.passes, self._extracts)
         self._extracts += 1
         end = self.packet.position + count
@@ -255,8 +255,8 @@ class Machine:
             if end > there:
                 raise ParserError("PacketTooShort")
             return
-        # In bytes of the packet that arrived, of which the first parser has looked at some: they are there. Other
-        # bytes stand in front of them, fewer or more than the packet had there.
+        # These are counted in bytes of the packet that arrived. Those that the first parser has read are present.
+        # The present packet may have more or fewer bytes in front of them than the packet that arrived.
         others = there // 8 - self.inputs.numbers["len"]
         before = max(self.packet.taken - others, self._looked_at)
         needed = -(-end // 8) - others
@@ -276,7 +276,7 @@ class Machine:
         self.decide("long", None, (Alternative(key, 0, reach, None, ((key, True),)),))
 
     def deparsed(self, name: str) -> list[Scalar]:
-        """Return the headers that the deparser with that name puts in front of the packet."""
+        """Return the bytes of the headers that a deparser puts in front of the packet."""
         deparser = next(d for d in self.program.deparsers if d.name == name)
         number, bits = 0, 0
         parts: list[Any] = []
@@ -300,7 +300,7 @@ class Machine:
     # Code
 
     def follow(self, block: ir.Block | None, params: list[Scalar], behind: int = 0) -> None:
-        """Execute `block` to its end; `behind` are the statements that can follow, which it does not know."""
+        """Execute the code from `block` on. `behind` are the statements that can follow this code."""
         saved, self.params = self.params, params
         while block is not None:
             self.ahead = self.code.reach(block) | behind
@@ -334,7 +334,7 @@ class Machine:
     def width_of(self, header: str, name: str, t: types.Type) -> int:
         """Return the width of a field in bits.
 
-        For a varbit it is the present width, or that when its header was last valid.
+        For a varbit it is the present width, or the width when its header was last valid.
         """
         return self.store.get((header, f"{name}#"), ZERO).number if isinstance(t, types.Varbit) else width(t)
 
@@ -343,7 +343,7 @@ class Machine:
         return sum(self.width_of(header, f, t) for f, t in packet_fields(self.headers[header])) // 8
 
     def grow(self, count: int) -> None:
-        """Add `count` bytes to the packet's length as counted by the switch."""
+        """Add `count` bytes to the packet's length in the switch's count."""
         self.length = self.grown(self.length, count)
 
     def set_valid(self, name: str) -> None:
@@ -354,14 +354,14 @@ class Machine:
         self.valid.add(name)
 
     def forget(self, name: str) -> None:
-        """Forget the values of a header's fields; the length of a varbit is kept."""
+        """Remove the values of a header's fields, except the length of a varbit."""
         for key in [k for k in self.store if k[0] == name and not k[1].endswith("#")]:
             del self.store[key]
 
     # Services for externs
 
     def number(self, number: int, t: types.Type | None = None) -> Scalar:
-        """Return a value that no input determines, truncated to the width of `t`."""
+        """Return a constant, truncated to the width of `t`."""
         return Scalar(number if t is None else number & (1 << width(t)) - 1)
 
     def resized(self, expr: ir.Expr, t: types.Type) -> Scalar:
@@ -371,13 +371,13 @@ class Machine:
         return Scalar(value.number & (1 << bits) - 1, z)
 
     def inside(self, index: ir.Expr, size: int, problem: str) -> int:
-        """Return the number of `index`; stop a run in which it is not below `size`, with `problem` as the reason."""
+        """Fix `index` and return its number. Stop the run, with the reason `problem`, unless it is below `size`."""
         value = self.value(index)
         self.below(value, size, width(index.type), problem)
         return self.pin(value)
 
     def flip(self, site: Any, condition: Scalar, own: int, reach: int) -> None:
-        """Record which way `condition` goes; `own` and `reach` are the statements of the other way."""
+        """Record the outcome of `condition`. `own` and `reach` are the statements of the other outcome."""
         if condition.formula is not None:
             z, negated = condition.formula, z3.Not(condition.formula)
             holds, other = (z, negated) if condition.number else (negated, z)
@@ -385,12 +385,12 @@ class Machine:
             self.decide((site, condition.number), holds, (way,))
 
     def fail(self, span: int | None) -> None:
-        """End a run in which an assertion fails; with `span`, the run is a packet that violates the assertion there."""
+        """End the run because an assertion fails. With `span`, its packet is reported as violating that assertion."""
         self.out.failed = span
         raise StopError("an assertion of the program does not hold")
 
     def sum_without(self, total: ir.Expr, since: int) -> Scalar:
-        """Return a one's complement sum minus the bytes that the parser has consumed after `since`."""
+        """Return a one's complement sum minus the bytes that the parser has consumed from byte `since` on."""
         left = self.value(total)
         number, z = left.number, formula(left, total.type)
         taken = self.packet.data[since : self.packet.position // 8]
@@ -403,8 +403,8 @@ class Machine:
         return Scalar(number, z if self.symbolic else None)
 
     def drawn(self, t: types.Type, low: ir.Expr, high: ir.Expr, span: int | None) -> Scalar:
-        """Return a random number of type `t` from `low` to `high`, which tests choose for the statement at `span`."""
-        if is_signed(t) or width(t) > DRAW_BITS or span is None:  # nothing says what it is
+        """Return a random number of type `t` from `low` to `high`. A test chooses the number for `span`."""
+        if is_signed(t) or width(t) > DRAW_BITS or span is None:  # a test cannot choose it
             return self.undefined(width(t))
         least, most = self.value(low), self.value(high)
         at = self.code.place(span)
@@ -424,7 +424,7 @@ class Machine:
         return typed(Scalar(drawn.number, z), t)
 
     def below(self, value: Scalar, limit: int, bits: int, problem: str) -> None:
-        """Stop a run in which `value` is not below `limit`; for other runs, that is an alternative."""
+        """Stop the run if `value` is not below `limit`, and record the alternative that it is below."""
         if value.formula is not None and limit < 1 << bits:
             inside = z3.ULT(value.formula, limit)
             if value.number < limit:
@@ -441,11 +441,11 @@ class Machine:
         return expr.accept(self._evaluation)
 
     def resolve(self, ref: ir.HeaderRef) -> str:
-        """Return the header that `ref` denotes now."""
+        """Return the name of the header that `ref` denotes now."""
         return self.element(ref.stack, ref.member, ref.index, ref.where == "last") if ref.stack else ref.name
 
     def element(self, stack: str, member: str, index: ir.Expr | None, last: bool) -> str:
-        """Return the header at `index` of a stack; without an index, the last one extracted or the one after it."""
+        """Return the header at `index` of a stack. Without an index, it is the stack's `last` or `next`."""
         elements = self.stacks[stack]
         if index is None:
             number = self.next.get(stack, 0) - last
@@ -456,10 +456,10 @@ class Machine:
         return elements[number] + (f".{member}" if member else "")
 
     def assign(self, place: ir.Expr, value: Scalar, source: ir.Expr | None = None) -> None:
-        """Store `value`, which is that of `source`, in a field."""
+        """Store `value`, the value of the expression `source`, in a field."""
         header, name = self._place(place)
         if header in self.headers and header not in self.valid:
-            return  # a value written to an invalid header cannot be read
+            return  # a value that is written to an invalid header cannot be read
         self.store[header, name] = value
         if isinstance(place.type, types.Varbit) and isinstance(source, ir.FieldRef):
             self.store[header, f"{name}#"] = self.store.get((source.header, f"{source.name}#"), ZERO)

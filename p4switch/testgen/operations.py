@@ -40,7 +40,7 @@ class Operations(ir.OperationVisitor[None]):
         m.set_valid(name)
         for f, t in flat_fields(m.headers[name]):
             if isinstance(t, types.Varbit):
-                if m.width_of(name, f, t):  # none in the built-in switch, the previous value in BMv2
+                if m.width_of(name, f, t):  # empty in the built-in switch, the previous value in BMv2
                     raise StopError("the length of a varbit is not defined")
                 m.store[name, f"{f}#"] = ZERO
         m.grow(m.bytes_in(name))
@@ -128,7 +128,7 @@ class Operations(ir.OperationVisitor[None]):
                 raise ParserError("ParserInvalidArgument")
         widths = [variable if isinstance(t, types.Varbit) else width(t) for _, t in fields]
         m.need(sum(widths))
-        if variable > longest:  # this check follows that of the packet's length, as in simple_switch
+        if variable > longest:  # as in simple_switch, the packet's length is checked first
             raise ParserError("HeaderTooShort")
         m.set_valid(name)
         for (f, t), bits in zip(fields, widths, strict=True):
@@ -140,7 +140,7 @@ class Operations(ir.OperationVisitor[None]):
             m.packet.position += bits
 
     def _target(self, header: ir.HeaderRef) -> str:
-        """Return the header that is extracted to; `next` of a stack advances."""
+        """Return the header that is the target of an extraction. `next` of a stack advances."""
         m = self._machine
         if header.where != "next":
             return m.resolve(header)
@@ -151,7 +151,7 @@ class Operations(ir.OperationVisitor[None]):
         return elements[index] + (f".{header.member}" if header.member else "")
 
     def _varbit_length(self, op: ir.Extract, value: Scalar, longest: int) -> int:
-        """Return the width of a varbit in bits; none, some, too many and partial bytes are alternatives."""
+        """Return the width of a varbit in bits. Alternatives are no, some, too many and partial bytes."""
         m = self._machine
         if value.formula is not None:
             z = value.formula

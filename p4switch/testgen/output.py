@@ -1,4 +1,4 @@
-"""Tests as files: STF, and a pytest module that runs them."""
+"""Output of tests as STF files, and as a pytest module that runs them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _RATES = (f"{_ALL} {_ALL}", f"0:0 {_ALL}", "0:0 0:0")  # rates for which a packe
 def stf(test: Test, new: Sequence[Location], if_zero: Sequence[Location]) -> str:
     """Return the STF of a test.
 
-    `new` are the statements that no earlier test covers, and `if_zero` those that it covers only if
-    undefined values are zero.
+    `new` are the statements that no earlier test covers. `if_zero` are the statements that the test
+    covers only if undefined values are zero.
     """
     run = test.run
     lines = [f"# covers {Path(place.file).name}:{place.line}" for place in new]
@@ -36,7 +36,11 @@ def stf(test: Test, new: Sequence[Location], if_zero: Sequence[Location]) -> str
 
 
 def setup(run: Run) -> list[str]:
-    """Return the commands before the packet: clock, queue, draws, registers, meters, value sets, entries, copies."""
+    """Return the commands before the packet.
+
+    They set the clock, the queue depth, random numbers, registers, meters, value sets, entries and
+    groups.
+    """
     lines = [] if run.clock is None else [f"clock {run.clock}"]
     lines += [] if run.depth is None else [f"queue {run.depth}"]
     lines += [f"random {place} {number}" for place, number in sorted(run.draws.items())]
@@ -104,9 +108,9 @@ def pytest_module(
     arch: str | None,
     pipeline: int | None,
 ) -> str:
-    """Return a pytest module for the STF files `names` beside it; the paths are relative to it.
+    """Return a pytest module for the STF files `names` in the same folder. Paths are relative to that folder.
 
-    After `include` it searches p4cc's own programs, wherever these are.
+    After the folders in `include`, it searches the folder of p4cc's own programs.
     """
     folders = "".join(f"Path(__file__).parent / {str(folder)!r}, " for folder in include)
     return f'''"""Generated packet tests of {program.name}: each is an STF file beside this one."""

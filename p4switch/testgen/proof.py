@@ -1,11 +1,11 @@
-"""Proofs of unreachable statements: all paths of a program at once, as formulas.
+"""Proofs of unreachable statements, in which formulas represent all paths of a program at once.
 
-Where paths join, a value is a formula over all of them. Values that tests may choose are free variables: bytes of the
-packet, entries, contents of registers, clocks. So are values that this module does not follow: hashes, stack elements
-at run-time indices, and everything that loops may change. A statement whose formula has no solution is unreachable. One
-whose formula has a solution may still be unreachable, and nothing is concluded about statements that were not followed.
-(State merging: Kuznetsov et al., "Efficient State Merging in Symbolic Execution", PLDI 2012; for P4: Albab et al.,
-"SwitchV", SIGCOMM 2022.)
+Where paths join, the formula of a value covers all of them. Values that tests may choose are free variables: bytes of
+the packet, entries, contents of registers, clocks. Values that this module does not follow are also free variables:
+hashes, stack elements at run-time indices, and all values that loops may change. A statement whose formula has no
+solution is unreachable. A statement whose formula has a solution may still be unreachable. Nothing is concluded about
+statements that were not followed. (State merging: Kuznetsov et al., "Efficient State Merging in Symbolic Execution",
+PLDI 2012; for P4: Albab et al., "SwitchV", SIGCOMM 2022.)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from p4switch.testgen.reached import Edge, Reached, with_actions
 from p4switch.testgen.transfer import Transfer
 from p4switch.testgen.values import ZERO, Scalar, formula
 
-_WIDEST_DRAWN = 64  # bits of a random number, in BMv2
+_WIDEST_DRAWN = 64  # maximum width of a random number in BMv2
 
 Place = tuple[str, str]
 
@@ -39,7 +39,7 @@ Place = tuple[str, str]
 class State:
     """State of the packet on all paths to a place.
 
-    `guard` is the condition on inputs that lead there. Headers that are not in `valid` are invalid.
+    `guard` is the condition on the inputs under which packets get there. Headers that are not in `valid` are invalid.
     """
 
     guard: Any
@@ -51,9 +51,10 @@ class State:
 
 
 class Prover:
-    """Formulas of `code`, built until `deadline`, a time of `time.monotonic`. Raises TimeoutError after it.
+    """Builder of the formulas of `code`. After `deadline`, a time of `time.monotonic`, it raises TimeoutError.
 
-    With `stable`, a field of an invalid header always reads the same, which P4 does not guarantee.
+    With `stable`, all reads of a field of an invalid header return the same value, which P4 does not
+    guarantee.
     """
 
     def __init__(self, code: Code, deadline: float, stable: bool = False) -> None:
@@ -72,11 +73,11 @@ class Prover:
         self._stale: dict[Place, Scalar] | None = {} if stable else None
         proviso = ", unless a field of a header that is not valid changes between two reads" if stable else ""
         self.reached = Reached(code, deadline, proviso)
-        self.ends: list[State] = []  # ends of the pipeline by exit or by an error of the parser
-        self.params: list[Scalar] = []  # parameters of the followed action
+        self.ends: list[State] = []  # states at the ends of a pipeline by exit or by a parser error
+        self.params: list[Scalar] = []  # arguments of the action that is followed
         code.lowered.package.prove(self)
 
-    # For the architecture's packet path
+    # Methods for the architecture's packet path
 
     always = ALWAYS
 
@@ -87,7 +88,7 @@ class Prover:
 
     @staticmethod
     def besides(states: Iterable[State]) -> Any:
-        """Return the condition of being in none of `states`."""
+        """Return the condition that a packet is in none of `states`."""
         return negation(disjunction(*(state.guard for state in states)))
 
     def checksums(self, state: State, verify: bool) -> None:
@@ -100,7 +101,7 @@ class Prover:
                 self.reached.explain(checksum.span, "the checksum's condition is never true there")
 
     def one_of(self, numbers: list[int], at: Place, state: State) -> Scalar:
-        """Return an arbitrary one of the numbers, which becomes the value of a field of at most 32 bits."""
+        """Set a field of at most 32 bits to an arbitrary one of the numbers, and return its value."""
         value = ZERO
         if len(numbers) > 1:
             free = self.free(types.Bits(32))
@@ -112,19 +113,19 @@ class Prover:
         return value
 
     def free_field(self, state: State, instance: str, name: str) -> None:
-        """Make a field of the target's metadata free, if the program has it."""
+        """Make a field of the target's metadata a free variable, if the program has it."""
         t = self._types.get((instance, name))
         if t is not None:
             state.store[instance, name] = self.free(t)
 
     def free_metadata(self, state: State) -> None:
-        """Make free all metadata that the target and the program exchange."""
+        """Make all metadata that the target and the program exchange free variables."""
         for metadata in self.program.metadata:
             for name, _ in metadata.fields:
                 self.free_field(state, metadata.name, name)
 
     def carry_over(self, state: State, condition: Any) -> None:
-        """Carry over metadata that packets may bring along where `condition` holds (None: they never do)."""
+        """Make metadata that packets may keep from an earlier pass free if `condition` holds (None: never)."""
         if condition is None:
             return
         for fields in self.program.field_lists:
@@ -140,7 +141,7 @@ class Prover:
         position = {block: i for i, block in enumerate(order)}
         if all(position[t] > i for i, block in enumerate(order) for t in successors(block)):
             return self.through(start, state)
-        self.reached.touch(order, ALWAYS)  # loops: whatever the parser touches may be anything afterwards
+        self.reached.touch(order, ALWAYS)  # with a loop, all that the parser writes may have any value afterwards
         self._loosen(state, order)
         return state
 
@@ -155,13 +156,16 @@ class Prover:
         return self.free(types.BOOL).formula
 
     def forget(self, state: State, header: str) -> None:
-        """Make validity and contents of `header` free."""
+        """Make validity and fields of `header` free variables."""
         state.valid[header] = self.flag()
         for name, t in flat_fields(self.headers[header]):
             state.store[header, name] = self.free(t)
 
     def _loosen(self, state: State, blocks: Iterable[ir.Block]) -> None:
-        """Make free what `blocks` may change: metadata that they write, all headers, all metadata of the target."""
+        """Make all values free that `blocks` may change.
+
+        These are metadata that they write, all headers, and all metadata of the target.
+        """
         self.free_metadata(state)
         for header in self.headers:
             self.forget(state, header)
@@ -176,7 +180,7 @@ class Prover:
                     self.assign(place, self.free(place.type), state)
 
     def _merge_value(self, store: dict[Place, Scalar], at: Place, t: types.Type, condition: Any, new: Scalar) -> None:
-        """Store `new` where `condition` holds, and keep the old value elsewhere."""
+        """Store `new` if `condition` holds, and keep the old value otherwise."""
         old = store.get(at)
         if z3.is_true(condition):
             store[at] = new
@@ -210,7 +214,7 @@ class Prover:
     # Code
 
     def through(self, start: ir.Block, state: State) -> State:
-        """Return the state at the end of a parser or pipeline, however it ends."""
+        """Return the state at all ends of a parser or pipeline together."""
         self.ends = []
         out = self._graph(start, state)
         return self.joined([out, *self.ends])
@@ -218,8 +222,8 @@ class Prover:
     def _graph(self, start: ir.Block, state: State) -> State:
         """Return the state at the end of code.
 
-        A loop is followed once, for an arbitrary round: the state at its head covers all values that earlier
-        rounds can produce.
+        A loop is followed once, for an arbitrary round. The state at its head covers all values that
+        earlier rounds can produce.
         """
         arriving: dict[ir.Block, list[State]] = {start: [state]}
         ends: list[State] = []
@@ -258,11 +262,11 @@ class Prover:
         return after
 
     def skip(self, blocks: Iterable[ir.Block]) -> None:
-        """Mark `blocks`, and the actions of their tables, as not reached here."""
+        """Record that `blocks`, and the actions of their tables, are not reached here."""
         self.reached.touch(with_actions(blocks), NEVER)
 
     def in_time(self) -> None:
-        """Raise TimeoutError after the deadline."""
+        """Raise TimeoutError if the deadline has passed."""
         if time.monotonic() > self._deadline:
             raise TimeoutError
 
@@ -277,7 +281,7 @@ class Prover:
             self.one_of([self.program.errors[name] for name in errors], self.parser_error, state)
         self.ends.append(state)
 
-    # Services for operations and externs
+    # Methods for operations and externs
 
     def number(self, number: int) -> Scalar:
         return Scalar(number)
@@ -301,7 +305,7 @@ class Prover:
         state.guard = NEVER
 
     def anything_in(self, op: ir.Operation, state: State) -> None:
-        """Make free what `op` writes."""
+        """Make all places that `op` writes free variables."""
         for written in op.writes:
             if isinstance(written, ir.FieldRef | ir.LastField | ir.ElemField):
                 self.assign(written, self.free(written.type), state)
@@ -313,7 +317,7 @@ class Prover:
                     self.forget(state, header)
 
     def drawn(self, t: types.Type, low: ir.Expr, high: ir.Expr, state: State) -> Scalar:
-        """Return a number of type `t` from `low` to `high`, any number if the bounds are not known."""
+        """Return a free number of type `t` from `low` to `high`; if the bounds are not known, it may be any number."""
         least, most = self.value(low, state), self.value(high, state)
         known = least.formula is None and most.formula is None and least.number <= most.number
         if not known or is_signed(low.type) or not width(low.type) == width(t) <= _WIDEST_DRAWN:
@@ -323,7 +327,7 @@ class Prover:
         return Scalar(0, z3.If(inside, drawn, formula(least, low.type)))
 
     def make_valid(self, header: str, state: State) -> None:
-        """Make a header valid; its fields hold anything."""
+        """Make a header valid. Its fields become free variables."""
         before = state.valid.get(header, NEVER)
         for sibling in self.siblings.get(header, ()):
             state.valid[sibling] = NEVER

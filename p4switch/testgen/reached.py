@@ -15,7 +15,7 @@ from p4switch.ir.graph import reverse_postorder
 from p4switch.testgen.code import Code
 from p4switch.testgen.conditions import disjunction
 
-_RESOURCES = 1_500_000  # limit of one question to z3, in z3's units
+_RESOURCES = 1_500_000  # limit of one query to z3, in z3's units
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,16 @@ class Reached:
         self._code = code
         self._deadline = deadline
         self._proviso = proviso
-        self._where: dict[int, list[Any]] = {}  # guards of each statement
+        self._where: dict[int, list[Any]] = {}  # conditions under which each statement is reached
         self._guards: dict[ir.Block, list[Any]] = {}
         self._edges: dict[ir.Block, list[Edge]] = {}
         self._blocks: dict[int, list[ir.Block]] = {}  # blocks with each statement
-        self._conditions: dict[int, str] = {}  # condition of each statement, in words
+        self._conditions: dict[int, str] = {}  # text for each statement that no decision leads to
         for block in with_actions(block for start in code.blocks.values() for block in reverse_postorder(start)):
             for span in spans(block):
                 self._blocks.setdefault(code.bit(span), []).append(block)
 
-    # What is reached
+    # Record of reached code
 
     def note(self, block: ir.Block, guard: Any) -> None:
         """Record that packets for which `guard` holds reach `block`."""
@@ -71,7 +71,7 @@ class Reached:
         self._edges.setdefault(target, []).append(edge)
 
     def explain(self, span: Any, text: str) -> None:
-        """Record why a statement that no decision leads to is not reached."""
+        """Record the reason to report for a statement that no decision leads to."""
         self._conditions[self._code.bit(span)] = text
 
     def touch(self, blocks: Iterable[ir.Block], guard: Any) -> None:
@@ -81,10 +81,10 @@ class Reached:
             for span in spans(block):
                 self.cover(span, guard)
 
-    # What is not
+    # Unreachable statements
 
     def unreachable(self, wanted: int) -> list[Unreachable]:
-        """Return the statements of `wanted` that are proven unreachable within the time."""
+        """Return the statements of `wanted` that are proven to be unreachable before the deadline."""
         proven = []
         for number in range(wanted.bit_length()):
             bit = 1 << number
@@ -93,7 +93,7 @@ class Reached:
         return proven
 
     def _followed(self, bit: int) -> bool:
-        """Return whether the guards of all blocks with the statement are known."""
+        """Return whether the conditions of all blocks with the statement are known."""
         return bit in self._where and all(block in self._guards for block in self._blocks.get(bit, []))
 
     def _never(self, guards: list[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Constant entries of a table and cases of a select: rules of which the first match applies."""
+"""Rules, of which the first match applies: the constant entries of a table, or the cases of a select."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from p4switch.bits.domain import width
 from p4switch.compiler import types
 from p4switch.testgen.values import Scalar, as_bits, formula
 
-_AT_ONCE = 256  # rules between two looks at the clock
+_AT_ONCE = 256  # number of rules between two checks of the time
 
 
 class Pattern(NamedTuple):
-    """Condition on a key: its bits in `mask`, as a number, are from `low` to `high`."""
+    """Condition on a key: key & mask is a number from `low` to `high`."""
 
     low: int
     high: int
@@ -26,18 +26,21 @@ class Pattern(NamedTuple):
         return self.low <= number & self.mask <= self.high
 
     def excludes(self, other: Pattern, full: int) -> bool:
-        """Return whether no key matches both; False if a range meets a mask that excludes more than low bits."""
+        """Return whether it is known that no key matches both patterns.
+
+        This is not known for a range together with a mask that excludes more than low bits.
+        """
         if self.low == self.high and other.low == other.high:
             return bool((self.low ^ other.low) & self.mask & other.mask)
         return self.low > other.most(full) or other.low > self.most(full)
 
     def most(self, full: int) -> int:
-        """Return the largest key that matches."""
+        """Return the largest number that matches."""
         return self.high | full & ~self.mask
 
 
 class Rules:
-    """Rules of a table: each has a pattern for every key.
+    """Rules with a pattern for every key.
 
     `kinds` are the types of the keys.
     """
@@ -47,7 +50,7 @@ class Rules:
         self._full = [(1 << width(t)) - 1 for t in kinds]
         self._rules = rules
         self._exact: dict[tuple[int, ...], int] = {}
-        """First rule for each combination of keys, among rules that name one."""
+        """First rule for each combination of exact keys."""
         self._loose: list[int] = []
         for index, rule in enumerate(rules):
             if all(p.low == p.high and p.mask == full for p, full in zip(rule, self._full, strict=True)):
@@ -59,7 +62,7 @@ class Rules:
         return len(self._rules)
 
     def first(self, numbers: Sequence[int]) -> int:
-        """Return the rule for the keys `numbers`, or the number of rules if none matches."""
+        """Return the number of the first rule that matches the keys, or the number of rules if none matches."""
         exact = self._exact.get(tuple(numbers), len(self))
         for index in self._loose:
             if index > exact:
@@ -74,13 +77,13 @@ class Rules:
         return all(p.low == 0 and p.high == p.mask & full for p, full in zip(rule, self._full, strict=True))
 
     def possible(self, index: int, keys: Sequence[Scalar]) -> bool:
-        """Return whether the rule can match, given the keys that no input determines."""
+        """Return whether the rule can match, given the values of constant keys."""
         return all(
             key.formula is not None or p.fits(key.number) for p, key in zip(self._rules[index], keys, strict=True)
         )
 
     def fits(self, index: int, keys: Sequence[Scalar]) -> Any:
-        """Return the formula for a match of the rule, disregarding earlier rules."""
+        """Return the formula for a match of the rule, without regard to earlier rules."""
         terms: list[Any] = []
         for p, key, t, full in zip(self._rules[index], keys, self._kinds, self._full, strict=True):
             if key.formula is None:
@@ -99,17 +102,17 @@ class Rules:
         return z3.And(*terms) if terms else z3.BoolVal(True)
 
     def taken(self, index: int, keys: Sequence[Scalar], over: Callable[[], bool]) -> Any:
-        """Return the formula for the rule being the first match.
+        """Return the formula for the case that the rule is the first match.
 
-        Raises TimeoutError when the time is `over`.
+        Raises TimeoutError if the time is `over`.
         """
         earlier = self._negated([i for i in range(index) if not self._exclude(i, index)], keys, over)
         return z3.And(*earlier, self.fits(index, keys)) if earlier else self.fits(index, keys)
 
     def missed(self, index: int, keys: Sequence[Scalar], over: Callable[[], bool]) -> Any:
-        """Return the formula for no match among the rules before that one.
+        """Return the formula for the case that no rule before this one matches.
 
-        Raises TimeoutError when the time is `over`.
+        Raises TimeoutError if the time is `over`.
         """
         earlier = self._negated(range(index), keys, over)
         return z3.And(*earlier) if earlier else z3.BoolVal(True)
@@ -124,7 +127,7 @@ class Rules:
         return result
 
     def _exclude(self, one: int, other: int) -> bool:
-        """Return whether no keys fit both rules."""
+        """Return whether it is known that no keys match both rules."""
         pairs = zip(self._rules[one], self._rules[other], self._full, strict=True)
         return any(a.excludes(b, full) for a, b, full in pairs)
 
@@ -167,7 +170,7 @@ def in_order(table: ir.Table) -> list[ir.Entry]:
 
 
 def _prefix_bits(table: ir.Table, entry: ir.Entry) -> int:
-    """Return the length of the entry's prefix; 0 in tables without lpm keys, where priorities decide."""
+    """Return the length of the entry's prefix, or 0 in tables without lpm keys, where priorities decide."""
     kinds = [k.match_kind for k in table.keys]
     if "lpm" not in kinds or any(k in ("ternary", "range", "optional") for k in kinds):
         return 0

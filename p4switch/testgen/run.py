@@ -13,7 +13,7 @@ from p4switch import ir
 class Inputs:
     """Inputs of a run: numbers by name, and choices of entries.
 
-    Inputs that are not given are drawn from `seed`.
+    Other inputs are drawn at random, with `seed`.
     """
 
     def __init__(self, seed: int, numbers: dict[str, int] | None = None, choices: dict[Any, Any] | None = None) -> None:
@@ -38,11 +38,12 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Other outcome of a decision: under `formula`, or with other `choices`. `own` and `reach` are statements.
+    """Other outcome of a decision, which occurs if `formula` holds or with other `choices`.
 
-    `formula` may be a function that makes the formula, because few of many are used; see
-    `condition`. If `by_chance`, the outcome is unknown and there is always another one, so the
-    search has to limit their number.
+    `own` are the statements of this outcome, and `reach` those that can be reached after it. `formula`
+    may be a function that returns the formula (see `condition`), because few of the many formulas are
+    used. With `by_chance`, the outcome is not known in advance and can be tried without end, so that
+    the search limits the number of tries.
     """
 
     site: Any
@@ -55,7 +56,7 @@ class Alternative:
     def condition(self) -> Any:
         """Return the formula of the alternative.
 
-        Raises TimeoutError if there is no time left to make it.
+        Raises TimeoutError if there is no time left to compute it.
         """
         return self.formula() if callable(self.formula) else self.formula
 
@@ -64,11 +65,12 @@ class Alternative:
 class Decision:
     """Decision of a run.
 
-    `context` holds the headers that were valid then, and the result of the last table. The same place is tried again in
-    another context. `open` are the statements that those headers leave reachable.
+    `context` are the valid headers at that time, and the result of the last table. The search tries the
+    same place again in another context. `open` are the statements that are reachable with these
+    headers.
     """
 
-    formula: Any  # holds in this run; None: not of inputs
+    formula: Any  # condition that holds in this run; None if it does not depend on inputs
     alternatives: tuple[Alternative, ...] = ()
     context: tuple[frozenset[str], Any] = frozenset(), None
     open: int = -1
@@ -77,7 +79,7 @@ class Decision:
 @dataclass(slots=True)
 class Entry:
     table: ir.Table
-    keys: list[tuple[ir.Key, int | None]]  # None: whatever the key is
+    keys: list[tuple[ir.Key, int | None]]  # None: any value of the key
     action: ir.Action
     args: list[int]
     colour: int | None = None  # colour of the entry's direct meter
@@ -87,7 +89,7 @@ class Entry:
 class Run:
     """Result of a run.
 
-    `problem` is the reason why it cannot become a test; `failed` is the span of an assertion that failed.
+    `problem` is the reason why the run cannot become a test. `failed` is the span of an assertion that failed.
     """
 
     inputs: Inputs
@@ -103,14 +105,14 @@ class Run:
     draws: dict[str, int] = field(default_factory=dict)  # random numbers, by `FILE:LINE`
     sessions: dict[int, int] = field(default_factory=dict)
     groups: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    members: list[tuple[str, int]] = field(default_factory=list)  # members of value sets, with the fields as one number
+    members: list[tuple[str, int]] = field(default_factory=list)  # members of value sets; fields are one number
     port: int = 0
     packet: bytes = b""
     parsed_bytes: int = 0
     length_read: bool = False
-    clock: int | None = None  # microseconds at which the packet arrives; None: it does not matter
-    depth: int | None = None  # cells of the queues, likewise
-    meters: dict[tuple[str, int], int] = field(default_factory=dict)  # colours of those that are executed
+    clock: int | None = None  # arrival of the packet in microseconds; None: not read
+    depth: int | None = None  # queue depth in cells; None: not read
+    meters: dict[tuple[str, int], int] = field(default_factory=dict)  # colours of executed meters
     problem: str | None = None
     failed: int | None = None
 
@@ -123,7 +125,7 @@ class StopError(Exception):
 
 
 class LongerError(Exception):
-    """Request for another packet length: the run starts again."""
+    """Request for another packet length, with which the run starts again."""
 
     def __init__(self, length: int) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """Search for tests until every statement is covered.
 
 A run yields decisions, each with the formula that held and with alternatives. The search selects the most promising
-alternative, has z3 find inputs for it, and runs those (concolic execution: Godefroid, Klarlund and Sen, "DART", PLDI
-2005; for P4: Ruffy et al., "P4Testgen", SIGCOMM 2023).
+alternative, has z3 find inputs for it, and runs the program with these inputs (concolic execution: Godefroid, Klarlund
+and Sen, "DART", PLDI 2005; for P4: Ruffy et al., "P4Testgen", SIGCOMM 2023).
 """
 
 from __future__ import annotations
@@ -25,32 +25,33 @@ from p4switch.testgen.solver import Solver
 from p4switch.testgen.values import Scalar
 
 _VAIN = 6  # number of unsatisfiable formulas that count as one try
-_PROOF_AFTER = 0.25  # share of the time after which missing statements may be unreachable
-_FRESH = 8  # runs from the start with other random inputs, when alternatives are used up or give nothing new
-_PATIENCE = 15  # runs without anything new
-_CHANCES = 64  # number of other data tried for one hash without anything new
+_PROOF_AFTER = 0.25  # share of the time after which a proof of unreachable statements is tried
+_FRESH = 8  # number of runs with new random inputs when alternatives are used up or cover nothing new
+_PATIENCE = 15  # number of runs that cover nothing new before random inputs are tried
+_CHANCES = 64  # number of other inputs tried for one hash while nothing new is covered
 
 
 @dataclass(slots=True)
 class Test:
-    """Packet with its required setup and its results; `expected` has a mask for each packet.
+    """Packet with its setup and its results.
 
-    The results are the same for all undefined values. `anyway` are the statements that it covers
-    for all of them; the run uses zeros.
+    The results do not depend on undefined values, which are 0 in `run`. `anyway` are the statements
+    that the test covers for all undefined values.
     """
 
     run: Run
-    expected: list[tuple[int, bytes, bytes]]  # port, data, mask (ones: has to be equal)
-    new: int  # statements that it is the first to cover
+    expected: list[tuple[int, bytes, bytes]]  # port, data, and mask with ones for bits that are compared
+    new: int  # statements that no earlier test covers
     anyway: int
 
 
 @dataclass(slots=True)
 class Result:
-    """Result. `unreachable` are statements that are proven to be; `missing` are others that no test covers.
+    """Result of a search.
 
-    `exhausted` is True if nothing was left to try. `given_up` is the number of questions that z3
-    did not decide within the cost limit.
+    `unreachable` are statements that are proven to be unreachable, and `missing` are the other
+    statements that no test covers. `exhausted` is True if nothing was left to try. `given_up` is the
+    number of queries that z3 did not decide within the cost limit.
     """
 
     tests: list[Test] = field(default_factory=list)
@@ -67,7 +68,7 @@ class Result:
 
 
 class Search:
-    """Generates tests for `code`. `assume`: see `Machine`. `deadline` is a time of `time.monotonic`."""
+    """Search for tests of `code` within `seconds`. `assume` is that of `Machine`."""
 
     def __init__(
         self,
@@ -87,15 +88,15 @@ class Search:
         self._proven = False
         self._covered = 0
         self._touched = 0
-        self._gained = 0  # the run that last covered something new
+        self._gained = 0  # number of the run that last covered something new
         self._heaps: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = [], []
         self._later: tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]] = [], []
-        self._turn = 0  # index of the heap that has the next question
+        self._turn = 0  # index of the heap from which the next query is taken
         self._asked: set[int] = set()
         self._attempts: Counter[Any] = Counter()
         self._vain: Counter[Any] = Counter()
         self._too_hard: Counter[Any] = Counter()
-        self._chances: Counter[Any] = Counter()  # taken since something new was covered
+        self._chances: Counter[Any] = Counter()  # number of tries by chance since something new was covered
         self._count = itertools.count()
         self._violated = 0
         self._solver = Solver(self._end)
@@ -114,7 +115,7 @@ class Search:
         return (self.code.all & ~self._covered & ~self._unreachable) | (self.code.assertions & ~self._violated)
 
     def run(self) -> Result:
-        """Run until all is covered, the number of tests or the time limit is reached, or nothing is left to try."""
+        """Run until all statements are covered, the limit of tests or time is reached, or nothing is left to try."""
         for fresh in range(_FRESH):
             self._try(Inputs(self._seed + 1000 * fresh))
             self._gained = self.result.runs
@@ -144,7 +145,7 @@ class Search:
         return result
 
     def _begin_anew(self) -> None:
-        """Forget earlier attempts; the contents of the heaps wait until nothing else is left."""
+        """Forget earlier attempts. Alternatives in the heaps are set aside until nothing else is left."""
         for heap, later in zip(self._heaps, self._later, strict=True):
             later += heap
             heap.clear()
@@ -152,7 +153,7 @@ class Search:
             tried.clear()
 
     def _prove(self) -> None:
-        """Exclude statements that no packet can reach, once."""
+        """Exclude statements that are proven to be unreachable. This is done once."""
         wanted = self.code.all & ~self._covered & ~self._touched
         if self._proven or self._most is not None or not wanted:
             return
@@ -172,7 +173,7 @@ class Search:
     # Alternatives
 
     def _worth(self, way: Alternative, decision: Decision) -> tuple[int, int, int]:
-        """Return the cost of an alternative: places that were tried less often in this context come first.
+        """Return the cost of an alternative. It is lower for places that were tried less often in this context.
 
         An attempt that failed because of earlier decisions counts less, because another path may succeed.
         """
@@ -193,11 +194,11 @@ class Search:
                 rounds[key] += 1
 
     def _offer(self, run: Run, position: int, way: Alternative, effort: int, rounds: int = 0) -> None:
-        """Add an alternative to both heaps, of which one finds quickly what the other finds slowly.
+        """Add an alternative to both heaps, which have different orders among alternatives of the same cost.
 
-        Alternatives of the same cost have an order in each heap. In one heap the newest comes
-        first, and among rounds of a loop the earliest. In the other heap that alternative comes
-        first that leaves the newest run earliest.
+        In the first heap, earlier rounds of a loop come first, and then newer alternatives. In the second
+        heap, alternatives of newer runs come first, and then earlier decisions of a run. Each heap finds
+        some statements quickly that the other finds slowly.
         """
         number = next(self._count)
         worth = self._worth(way, run.decisions[position])
@@ -205,7 +206,7 @@ class Search:
             heapq.heappush(heap, (worth, age, number, run, position, way, effort))
 
     def _next(self) -> None:
-        """Ask the next question of the heap whose turn it is, or remove an entry that is no longer a question."""
+        """Try the next alternative of the heap whose turn it is, or remove it if it is no longer useful."""
         heap = self._heaps[self._turn] or self._heaps[1 - self._turn]
         worth, age, number, run, i, way, effort = heapq.heappop(heap)
         decision = run.decisions[i]
@@ -227,12 +228,12 @@ class Search:
         inputs = self._solver.inputs(run, i, way, wishes, effort=effort)
         if inputs is not None:
             self._try(inputs)
-            if wishes and missing & self._wanted():  # these wishes may have been the reason for the failure
+            if wishes and missing & self._wanted():  # the wishes may be the reason for the failure
                 inputs = self._solver.inputs(run, i, way, effort=effort)
                 if inputs is not None:
                     self._try(inputs)
             self._attempts[key] += 1
-        elif self._solver.undecided:  # once more, with more resources, when its turn comes
+        elif self._solver.undecided:  # try again later, with more resources
             self._too_hard[key] += 1
             for near in self._solver.nearby(run, way) if missing and not effort else ():
                 self._try(near)
@@ -243,14 +244,14 @@ class Search:
             else:
                 self.result.given_up += 1
         else:
-            if missing or not self._vain[key]:  # another path may have it
+            if missing or not self._vain[key]:  # another path may lead there
                 other = self._solver.inputs(run, i, way, by_any_path=True, effort=effort)
                 if other is not None:
                     self._try(other)
             self._vain[key] += 1
 
     def _wishes(self, run: Run, chosen: Alternative) -> dict[int, Alternative]:
-        """Return alternatives to decisions that may reach uncovered statements, by position."""
+        """Return, by position, alternatives to decisions that may reach further uncovered statements."""
         missing = self.code.all & ~self._covered & ~self._unreachable & ~chosen.own
         alternatives: dict[int, Alternative] = {}
         for i, decision in enumerate(run.decisions):

@@ -1,4 +1,4 @@
-"""Inputs that take a run another way, found by z3 from the formulas of its path."""
+"""Search for inputs that change the outcome of a decision, by z3 from the formulas of a run's path."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from p4switch.testgen.machine import ENVIRONMENTS, MAX_PACKET_BYTES
 from p4switch.testgen.run import Alternative, Inputs, Run
 from p4switch.testgen.values import Variables
 
-# Limit of one question to z3, in its own units, which are the same on any machine (about 600,000 per second on a core
-# of 2.5 GHz). Each further try has more of them.
+# Limit of one query to z3, in z3's units, which do not depend on the machine (a core of 2.5 GHz does about 600,000 per
+# second). Each further try has a higher limit.
 _RESOURCES = 150_000
 _MORE = 4
 _MOST = 10_000_000
-_ROUNDS = 60  # number of rounds in which less is asked for
+_ROUNDS = 60  # number of rounds, in each of which some goals are dropped
 _PRODUCTS = (z3.Z3_OP_BMUL, z3.Z3_OP_BUDIV, z3.Z3_OP_BUREM, z3.Z3_OP_BUDIV_I, z3.Z3_OP_BUREM_I)
-# Values that are tried for a factor, from its number in the run and its width in bits.
+# Values that are tried for a factor, given its number in the run and its width in bits.
 _NUMBERS: tuple[Callable[[int, int], int], ...] = (
     lambda now, bits: now,
     lambda now, bits: 0,
     lambda now, bits: 1 << bits // 2,
     lambda now, bits: 1,
 )
-# Priorities of goals that are given up first if not all can be met: other statements, the rest of the path, the length
-# and the clock.
+# Kinds of optional goals, in the order in which they are dropped if not all can be met: other
+# statements, the rest of the path, the packet's length and the clock.
 _WISH, _STAY, _KEEP = range(3)
 
 
@@ -37,7 +37,7 @@ class Solver:
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
         self._variables = Variables()
-        self.undecided = False  # True if the last question was too hard
+        self.undecided = False  # True if z3 did not decide the last query within its limit
 
     def inputs(
         self,
@@ -48,16 +48,16 @@ class Solver:
         by_any_path: bool = False,
         effort: int = 0,
     ) -> Inputs | None:
-        """Return inputs that take `run` to its decision at `position` and from there the other `way`, if found.
+        """Return inputs with which the decision of `run` at `position` has the other outcome `way`, or None.
 
-        `wishes` are desired outcomes of other decisions, by position, as far as they are compatible. `by_any_path`:
-        conditions of the path that contradict `way` are dropped, so that the path may change. `effort` is the number of
-        earlier tries that were too hard.
+        `wishes` are desired outcomes of other decisions, by position, which are met if possible. With
+        `by_any_path`, conditions of the path that contradict `way` are dropped, so that the path may
+        change. `effort` is the number of earlier tries that z3 did not decide.
         """
         inputs = run.inputs.copy()
         inputs.choices.update(way.choices)
         if way.formula is None:
-            return inputs  # a choice alone: what led there stays as it is
+            return inputs  # only a choice changes, and the path to it stays the same
         try:
             wanted = way.condition()
             wished = {k: w.condition() for k, w in (wishes or {}).items() if k != position}
@@ -80,7 +80,7 @@ class Solver:
             else:
                 may += [(_STAY, f) for f in self._everywhere(run, formula)]
         length, clock = run.variables.get("len"), run.variables.get("clock")
-        if length is not None and run.length_read:  # other lengths and times only where they decide
+        if length is not None and run.length_read:  # other lengths and times only if they matter
             must += [z3.UGE(length, run.parsed_bytes), z3.ULE(length, MAX_PACKET_BYTES)]
             may.append((_KEEP, length == inputs.numbers["len"]))
         if clock is not None:
@@ -105,7 +105,7 @@ class Solver:
         return inputs
 
     def nearby(self, run: Run, way: Alternative) -> Iterator[Inputs]:
-        """Yield inputs with one changed number for which `way` holds; the change may affect the path to it."""
+        """Yield inputs with one changed number for which `way` holds. The change may affect the path to it."""
         try:
             wanted = way.condition()
         except TimeoutError:
@@ -123,13 +123,13 @@ class Solver:
                 yield inputs
 
     def has_more(self, effort: int) -> bool:
-        """Return whether a question that was too hard with `effort` may have more resources."""
+        """Return whether a query that z3 did not decide with `effort` may have more resources."""
         return bool(_RESOURCES * _MORE**effort < _MOST)
 
     def related(self, path: Mapping[int, Any], goals: Sequence[Any]) -> dict[int, Any]:
-        """Return the conditions of `path` that share inputs with `goals`; the others hold for the present inputs.
+        """Return the conditions of `path` that share inputs with `goals`. Other conditions hold for the present inputs.
 
-        Conditions with values that a test cannot set have to hold for all of these values, and are kept.
+        Conditions on values that a test cannot set have to hold for all of these values, and are kept.
         """
         names = {k: self._variables.of(f) for k, f in path.items()}
         with_name: dict[str, list[int]] = {}
@@ -146,12 +146,12 @@ class Solver:
         return {k: f for k, f in path.items() if k in kept}
 
     def _undefined(self, formula: Any) -> bool:
-        """Return whether `formula` holds independently of inputs as long as undefined values stay the same."""
+        """Return whether `formula` depends only on undefined values, and not on inputs."""
         names = self._variables.of(formula)
         return bool(names) and all(name.startswith("?") for name in names)
 
     def _everywhere(self, run: Run, formula: Any) -> list[Any]:
-        """Return `formula` for each of the values that a test cannot set."""
+        """Return `formula` with the undefined values of each environment."""
         used = [(v, values) for v, values in run.environment.values() if v.decl().name() in self._variables.of(formula)]
         if not used:
             return [formula]
@@ -163,7 +163,7 @@ class Solver:
     def _model(
         self, must: Sequence[Any], may: Sequence[tuple[int, Any]], resources: int
     ) -> tuple[z3.CheckSatResult, Any]:
-        """Return whether there is a model of all of `must`, and one with as much of `may` as possible."""
+        """Return whether `must` has a model, and a model that also satisfies as much of `may` as possible."""
         solver = z3.SolverFor("QF_BV")
         solver.set("rlimit", resources)
         solver.add(*must)
@@ -195,7 +195,7 @@ class Solver:
         return z3.unknown, None
 
     def _factors(self, run: Run, must: Sequence[Any]) -> dict[str, Any]:
-        """Return inputs that determine one factor of each product; constant factors make the rest easier to solve."""
+        """Return inputs that fix one factor of each product, because constant factors make the rest easier to solve."""
         names: set[str] = set()
         waiting, seen = list(must), set()
         while waiting:

@@ -21,7 +21,7 @@ class Transitions(ir.TerminatorVisitor[ir.Block | None]):
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._looked_for: dict[str, dict[tuple[int, ...], bool]] = {}  # keys that were looked up in value sets
+        self._looked_for: dict[str, dict[tuple[int, ...], bool]] = {}  # results of lookups in value sets, by key
         self._lookups = Lookups(machine)
 
     def goto(self, end: ir.Goto) -> ir.Block:
@@ -46,7 +46,7 @@ class Transitions(ir.TerminatorVisitor[ir.Block | None]):
         keys = [m.value(k) for k in end.keys]
         rules = m.code.cases(end)
         first = rules.first([k.number for k in keys])
-        # The rule, whether it is one and no value set or end, the target, and what a value set decides.
+        # Number of the rule; whether it is a rule, not a value set or the end; the target; a value set's choices.
         options: list[tuple[int, bool, ir.Block | None, tuple[Any, ...]]] = []
         taken: int | None = None
         index = 0
@@ -63,7 +63,7 @@ class Transitions(ir.TerminatorVisitor[ir.Block | None]):
                 taken = len(options) - 1
             if taken is not None and (not m.symbolic or (options[-1][1] and rules.always(index - 1))):
                 break
-        else:  # parsing ends without an error, as in both switches
+        else:  # as in both switches, parsing ends without an error
             options.append((index, False, None, ()))
         if taken is None:
             taken = len(options) - 1
@@ -81,7 +81,7 @@ class Transitions(ir.TerminatorVisitor[ir.Block | None]):
         m = self._machine
         ways: list[Alternative] = []
         holds: Any = None
-        outside: list[tuple[Any, bool]] = []  # conditions that the packet's values are in the value set
+        outside: list[tuple[Any, bool]] = []  # choices of the value sets before this case
         for i, (index, is_rule, target, asked) in enumerate(options if m.symbolic else ()):
             whole = functools.partial(rules.taken if is_rule else rules.missed, index, keys, m.out_of_time)
             choices = [*outside, *((key, True) for key in asked)]
@@ -90,16 +90,17 @@ class Transitions(ir.TerminatorVisitor[ir.Block | None]):
                 holds = None if decided else whole()
                 outside = [(key, False) for key in asked]
             elif (not decided or choices) and (not is_rule or rules.possible(index, keys)):
-                when = None if decided or (i < taken and asked) else whole  # earlier cases do not match anyway
+                when = None if decided or (i < taken and asked) else whole  # earlier cases do not match
                 own = m.code.own(target)
                 reach = m.code.behind(m.part) if target is None else m.code.reach(target)
                 ways.append(Alternative((outcome[0], i), own, reach, when, tuple(choices)))
         m.decide(outcome, holds, tuple(ways))
 
     def _in_value_set(self, name: str, keys: list[Scalar], end: ir.Select, asked: bool) -> tuple[bool, tuple[Any, ...]]:
-        """Return whether the numbers of `keys` are in the value set, and the choice that decides it, if there is one.
+        """Return whether the values of `keys` are in the value set, and the choices that decide this.
 
-        Without `asked`, an earlier case matches them, so that the set may contain them or not.
+        `asked` is False if an earlier case matches the keys. Then it does not matter whether the set
+        contains them.
         """
         m = self._machine
         numbers = tuple(k.number for k in keys)

@@ -1,6 +1,6 @@
-"""Tests and proofs of packages with two sides, ingress and egress, between which bytes go.
+"""Tests and proofs of packages with two sides, ingress and egress, which pass packets to each other as bytes.
 
-Each side has a parser, a control and a deparser, and headers and metadata of its own, which begin as zeros.
+Each side has a parser, a control and a deparser, and its own headers and metadata, which are initially zeros.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Place = tuple[str, str]
 
 
 class TwoSidedWalk(Walk):
-    """Path of one packet, and of its copies, through two sides."""
+    """Walk of one packet, and of its copies, through two sides."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -37,7 +37,7 @@ class TwoSidedWalk(Walk):
         m.store |= metadata or {}
 
     def put(self, instance: str, /, **fields: Scalar) -> None:
-        """Set fields of the target's metadata, those that the program has."""
+        """Set those fields of the target's metadata that the program has."""
         for name, value in fields.items():
             t = self._types.get((instance, name))
             if t is not None and value.formula is None:
@@ -52,29 +52,29 @@ class TwoSidedWalk(Walk):
         return self.machine.store.get((instance, name), ZERO)
 
     def asked(self, instance: str, name: str) -> int:
-        """Return the number that the program has written to a field, and fix it from here on."""
+        """Fix the value that the program has written to a field for the rest of the run, and return it."""
         return self.machine.pin(self.intrinsic(instance, name))
 
     def asks(self, instance: str, name: str) -> bool:
-        """Return whether the program has written a number other than 0; the opposite is an alternative."""
+        """Return whether the program has written a number other than 0. The opposite is an alternative."""
         value = self.intrinsic(instance, name)
         z = None if value.formula is None else as_bits(value.formula) != 0
         self.machine.flip((instance, name), Scalar(int(value.number != 0), z), 0, self.machine.code.all)
         return value.number != 0
 
     def first_parsed(self, left: int) -> None:
-        """Record the part that the first parser consumed of the packet that arrived, of which `left` bytes remain."""
+        """Record how much of the arriving packet the first parser consumed; `left` bytes remain."""
         m = self.machine
         if m.passes == 1:
             m.out.parsed_bytes = len(m.out.packet) - left
             m.assumed()
 
     def wrong_checksum(self, wrong: Scalar) -> None:
-        """Do nothing, because no block of its own verifies checksums."""
+        """Do nothing, because the package has no block that verifies checksums."""
 
 
 def octets(value: Scalar, bits: int) -> list[Scalar]:
-    """Return `bits` bits, whole bytes, as they are in a packet."""
+    """Return a number of `bits` bits, which are whole bytes, as the bytes of a packet."""
     whole = list(value.number.to_bytes(bits // 8, "big"))
     if value.formula is None:
         return [Scalar(octet) for octet in whole]
@@ -85,10 +85,10 @@ def octets(value: Scalar, bits: int) -> list[Scalar]:
 def prove_sides(
     prover: Prover, *errors: Place | None, narrow: Callable[[Prover, State], None] | None = None
 ) -> None:
-    """Compute which packets reach which statements; everything that a target tells the program is free.
+    """Compute which packets reach which statements. All values that the target gives the program are free.
 
-    `errors` are the fields that hold the error of the parser of ingress and of egress. `narrow` restricts the state
-    after a parser to packets that can occur.
+    `errors` are the fields with the parser's error in ingress and in egress. `narrow` restricts the
+    state after a parser to packets that can occur.
     """
     for side, error in zip(("ingress", "egress"), errors, strict=True):
         prover.parser_error = error

@@ -1,6 +1,6 @@
 """Scalars with a number and, if inputs determine them, a formula, for concolic execution of expressions.
 
-The number is the value in one concrete run; the formula (of z3) gives its dependence on the inputs.
+The number is the value in one concrete run. The formula (of z3) describes how the value depends on the inputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from p4switch.compiler.midend.storage import flat_fields
 
 
 class Scalar(NamedTuple):
-    """Scalar. `number` is unsigned, two's complement for signed types; `formula` is None if no input determines it."""
+    """Scalar value.
+
+    `number` is unsigned; signed types are in two's complement. `formula` is None for a value that does
+    not depend on inputs.
+    """
 
     number: int
     formula: Any = None  # z3.BitVecRef, or z3.BoolRef for bools
@@ -29,12 +33,12 @@ ZERO = Scalar(0)
 
 
 def formula(value: Scalar, t: types.Type) -> Any:
-    """Return the formula of `value`, a constant if it has none."""
+    """Return the formula of `value`, or a constant if it has none."""
     if value.formula is not None:
         return value.formula
     if isinstance(t, types.Bool):
         return z3.BoolVal(bool(value.number))
-    plain = types.width_of(t) is None and not isinstance(t, types.Varbit)  # a literal, by which something is shifted
+    plain = types.width_of(t) is None and not isinstance(t, types.Varbit)  # a literal shift amount
     return z3.BitVecVal(value.number, max(1, value.number.bit_length()) if plain else width(t))
 
 
@@ -45,17 +49,17 @@ def constant(number: int, t: types.Type) -> Scalar:
 
 
 def constants(call: ir.ActionCall) -> list[Scalar]:
-    """Return the arguments of an action that the program itself gives."""
+    """Return the constant arguments in a call of an action."""
     return [Scalar(a & (1 << width(t)) - 1) for a, (_, t) in zip(call.args, call.action.params, strict=True)]
 
 
 def joined(parts: list[Any]) -> Any:
-    """Return one bit vector of several, of which there is at least one."""
+    """Return the concatenation of at least one bit vector."""
     return z3.Concat(*parts) if len(parts) > 1 else parts[0]
 
 
 def typed(value: Scalar, t: types.Type) -> Scalar:
-    """Return `value`, bits of a packet or an input, as a value of type `t`: the formula of a bool is a bool, too."""
+    """Return `value`, the bits of a packet or an input, as a value of type `t`. The formula of a bool is a bool."""
     if isinstance(t, types.Bool) and z3.is_bv(value.formula):
         return Scalar(value.number, value.formula == 1)
     return value
@@ -67,7 +71,7 @@ def as_bits(z: Any) -> Any:
 
 
 def packet_fields(header: types.Type) -> list[tuple[str, types.Type]]:
-    """Return the fields of a header as they are in a packet; fields of partial bytes are followed by padding."""
+    """Return the fields of a header as in a packet, with padding if they are not whole bytes."""
     fields = list(flat_fields(header))
     varies = any(isinstance(t, types.Varbit) for _, t in fields)
     padding = 0 if varies else -sum(width(t) for _, t in fields) % 8
@@ -75,7 +79,7 @@ def packet_fields(header: types.Type) -> list[tuple[str, types.Type]]:
 
 
 def operate(expr: ir.Op, args: list[Scalar]) -> Scalar:
-    """Return the value of `expr` with the operands `args`; division by zero, undefined in P4, gives 0."""
+    """Return the value of `expr` with the operands `args`. Division by zero, which P4 does not define, gives 0."""
     kinds = [a.type for a in expr.args]
     try:
         number = evaluate(INTEGERS, expr, [wrap(a.number, k) for a, k in zip(args, kinds, strict=True)])
@@ -93,7 +97,7 @@ class Variables:
     """Names of variables in formulas. Formulas share parts, so each part is visited once."""
 
     def __init__(self) -> None:
-        # Indexed by z3's number of the part. The part is kept, because z3 would reuse the number otherwise.
+        # The key is z3's number of a part. The part is kept, because z3 would otherwise reuse the number.
         self._known: dict[int, tuple[Any, frozenset[str]]] = {}
 
     def of(self, whole: Any) -> frozenset[str]:

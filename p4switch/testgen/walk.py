@@ -1,4 +1,4 @@
-"""Base of the path of one packet, and of its copies, through the blocks of a package."""
+"""Base of the walk of one packet, and of its copies, through the blocks of a package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_PASSES = 5
 
 
 class Walk(ABC):
-    """Path through `machine`; `waiting` are the remaining steps, in order."""
+    """Walk through `machine`. `waiting` are the remaining steps, in order."""
 
     port_bits: ClassVar[int] = 9
 
@@ -35,7 +35,7 @@ class Walk(ABC):
         """Add the first step of a packet that arrives."""
 
     def run(self, data: list[Scalar]) -> None:
-        """Take an arriving packet through the switch."""
+        """Run an arriving packet through the switch."""
         self.arrive(data)
         while self.waiting:
             self.machine.passes += 1
@@ -44,20 +44,20 @@ class Walk(ABC):
             self.waiting.popleft()()
 
     def port(self, name: str) -> Scalar:
-        """Return the input that is the number of a port."""
+        """Return the number of a port, which is an input."""
         port = self.machine.input(name, self.port_bits, lambda rng: rng.randrange(1, 8))
         below = None if port.formula is None else z3.ULE(port.formula, MAX_PORT)
         self.machine.require(Scalar(int(port.number <= MAX_PORT), below))
         return port
 
     def session(self, number: int) -> int:
-        """Return the port of a clone or mirror session, which the test chooses."""
+        """Return the port of a clone or mirror session. The test chooses it."""
         port = self.port(f"session {number}")
         self.machine.out.sessions[number] = self.machine.pin(port)
         return port.number
 
     def replicas(self, group: int) -> list[tuple[int, Scalar]]:
-        """Return the ports of a multicast group, which the test chooses, and the replication id of each."""
+        """Return the ports of a multicast group, each with its replication id. The test chooses them."""
         m = self.machine
         if group > 0xFFFF:
             raise StopError("a multicast group above 65535")
@@ -79,7 +79,7 @@ class Walk(ABC):
 
     @abstractmethod
     def loaded(self, header: str, name: str) -> None:
-        """Record that a metadata field is read whose value the test has to set."""
+        """Record that the program reads a metadata field, so that the test has to set its value."""
 
     @abstractmethod
     def wrong_checksum(self, wrong: Scalar) -> None:
