@@ -199,7 +199,7 @@ typedef struct net {
     bool third_line;     /* hosts have received frames with more than FRAME_FETCHED bytes present */
     wheel *wheel;        /* indices of hosts, if they are not independent */
     heap calls;          /* callbacks that end a window */
-    const node *current; /* the running host */
+    const node *current; /* the running node */
     link_rate *rates;
     const net_company *company;
     struct workers *workers; /* NULL: there is only one worker */

@@ -156,8 +156,11 @@ void net_env_init(node *at, p4_env *env)
 
 /* -- ports ------------------------------------------------------------------------------------------------------- */
 
+/* An event at the running switch: run_switch finds the first one that is left. */
 static void due(net *n, const node *at, uint64_t time)
 {
+    if (at == n->current)
+        return;
     agenda *next = &n->switches.next[at->place];
     next->time = min_time(next->time, time);
 }
@@ -379,8 +382,10 @@ void net_run_switches(net *n, uint32_t side, uint64_t end)
         after = net_next_place(&n->switches, i + 1, side, end);
         if (after < n->switches.count)
             prefetch_switch(n->switches.list[after]);
+        n->current = n->switches.list[i];
         run_switch(n, n->switches.list[i], end);
     }
+    n->current = NULL;
     n->now = now;
 }
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from harness.plan.resolve import plan
+from harness.plan.scenario import check
 from harness.worlds.partition import Shares, partition, shares
 from harness.worlds.speed_up import Terms, Work, cpu_s, wall_s
 from harness.worlds.virtual import VirtualWorld
@@ -21,6 +24,7 @@ from p4cc.bench.window_cost import (
 )
 
 WORK = Work(cpu_s=10.0, packet_hops=1_000_000, windows=1000, network_bytes=10_000_000)
+SILENT = {"queue_interval_ns": 0, "rate_interval_ns": 0}
 TERMS = Terms(crossing_s=1e-6, copying_s=8e-9, meeting_s=1e-3, meeting_each_s=1e-4, imbalance=1.1)
 
 
@@ -61,6 +65,18 @@ def test_windows_are_counted_and_what_crosses_is_what_the_partition_says(workers
     of = shares(run.topology, partition(run.topology, workers), workers)
     crossing = of.crossing * int(recording.port_stats["tx_packets"].sum())
     assert crossing / 2 < found.crossing_frames < crossing * 2
+
+
+def test_no_window_begins_before_there_is_an_event() -> None:
+    """Links become free while their switch runs, and no window begins at such a time."""
+    shift = {"name": "exchange", "collective": "all-to-all", "algorithm": "ring", "size_bytes": 800_000}
+    tables = {"cc": "hpcc", "topology": {"name": "fat-tree", "k": 4}, "workload": shift, "record": SILENT}
+    run = plan("x", check(tables), Path())[0]
+    recording = VirtualWorld(run).run()
+    windows = recording.end_ns // 1_000  # of one link's delay
+    assert windows > 100
+    # Each window has two meetings, and there is one more where a flow waits for its connection.
+    assert window_costs(run, 2).windows < 2.2 * windows + len(recording.flows)
 
 
 def test_a_meeting_alone_is_measured() -> None:
