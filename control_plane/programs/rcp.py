@@ -85,7 +85,7 @@ class RcpParameters(ProgramParameters):
         if len(switch.program_pipes) > 1:
             raise UserError("rcp: bytes are counted in each pipe by itself; expected a switch of one pipe")
         links = {port: (rate_bps, switch.bdp_bytes(port)) for port, rate_bps in switch.port_rates_bps.items()}
-        classes = {link: number for number, link in enumerate(sorted(set(links.values())))}
+        classes = {link: number for number, link in enumerate(sorted(set(links.values())), start=1)}
         if len(classes) > _MOST_CLASSES:
             raise UserError(
                 f"rcp: links of switch {switch.name} have {len(classes)} different pairs of a rate and a base RTT; "

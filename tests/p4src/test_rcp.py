@@ -226,6 +226,33 @@ def test_only_the_packet_generator_updates_rates(chip: str) -> None:
 
 
 @pytest.mark.parametrize("chip", CHIPS)
+def test_a_port_without_a_link_has_no_rate(chip: str) -> None:
+    """The controller gives each link a class. Packets to any other port pass with the rate that they ask for."""
+    rates_bps = {port: rate for port, rate in QUEUE_VIEW.port_rates_bps.items() if port != OUT}
+    rig = QueueRig("rcp", {}, view=replace(QUEUE_VIEW, port_rates_bps=rates_bps), architecture=chip)
+    rig.inject([(0, rate_packet(CAPACITY_KBPS * 2))])
+    assert [told(frame) for _, frame in rig.run(RTT_NS // 8)] == [CAPACITY_KBPS * 2]
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+def test_without_the_entries_of_its_class_a_link_has_no_rate(chip: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update changes nothing, and a rate packet keeps its rate, until the controller has written the entries."""
+    kind = type(programs.parameters("rcp", {}))
+    entries = kind.entries
+
+    def withheld(self: Any, view: Any) -> list[Any]:
+        return [one for one in entries(self, view) if getattr(one, "table", "") not in ("log_change", "link_rate")]
+
+    monkeypatch.setattr(kind, "entries", withheld)
+    rig = QueueRig("rcp", {}, architecture=chip)
+    rig.inject([(0, FLOW.data()), (RTT_NS // 2, rate_packet(CAPACITY_KBPS * 2))])
+    rig.switch.register_write("reduction_of", OUT, (1 << 24).to_bytes(4, "big"))
+    rig.switch.register_write("arrived_of", OUT, (1 << 20).to_bytes(4, "big"))
+    assert [told(frame) for _, frame in rig.run(RTT_NS) if frame[42] == RATE.opcode] == [CAPACITY_KBPS * 2]
+    assert (rig.register("arrived_of", OUT), rig.register("reduction_of", OUT)) == (0, 1 << 24)
+
+
+@pytest.mark.parametrize("chip", CHIPS)
 def test_an_update_is_not_lost(chip: str) -> None:
     """A switch that loses all packets still processes the bytes that arrived."""
     rig = QueueRig("rcp", {}, architecture=chip, defines={LOSS: "1000000"})

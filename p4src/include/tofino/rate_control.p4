@@ -118,11 +118,11 @@ control RateControl(inout headers_t hdr, inout metadata_t meta,
     table arrivals {
         key = { hdr.rate_update.isValid(): exact; }
         actions = { add_bytes; take_bytes; }
+        const default_action = add_bytes();
         const entries = {
-            false: add_bytes();
             true: take_bytes();
         }
-        size = 2;
+        size = 1;
     }
 
     apply {
@@ -140,7 +140,7 @@ control RateControl(inout headers_t hdr, inout metadata_t meta,
 // change the rate by an update.
 control RateLowering(inout headers_t hdr, inout metadata_t meta,
                      inout standard_metadata_t standard_metadata) {
-    bit<8>  class_of_link = 0;
+    bit<8>  class_of_link = 0;  // 0: a port without a link
     bit<32> cells = 0;
     bit<32> excess = 0;
     bit<1>  rises = 0;
@@ -258,12 +258,12 @@ control RateLowering(inout headers_t hdr, inout metadata_t meta,
             rises: exact;
         }
         actions = { lower_rate; raise_rate; look_at_rate; }
+        const default_action = look_at_rate();
         const entries = {
-            (false, 0): look_at_rate();
             (true, 0): lower_rate();
             (true, 1): raise_rate();
         }
-        size = 4;
+        size = 2;
     }
 
     action lower_to(bit<32> rate_kbps) {
