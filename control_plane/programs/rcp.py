@@ -20,7 +20,7 @@ from p4switch.errors import UserError
 
 _WORD = 1 << 32
 _MOST = _WORD - 1
-_MOST_EXCESS = _WORD // 2 - 1
+_MOST_EXCESS = _WORD // 2 - 1  # the excess has a sign
 
 # Constants of the form for chips (p4src/include/tofino/rate_control.p4).
 STEPS = 1 << 12  # number of rates from the link's to the lowest
@@ -115,10 +115,16 @@ class RcpParameters(ProgramParameters):
             yield TableEntry("port_of_update", {"number": Exact(number)}, Action("update", update))
         # An excess has its largest effect from BDP / (2 alpha) on: R is halved, even if nothing has arrived.
         most_bytes = max(bdp_bytes / (2 * self.alpha) + rate_bps * interval_ns / 8e9 for rate_bps, bdp_bytes in classes)
+        arriving_bytes = sum(rate_bps for rate_bps, _ in links.values()) * interval_ns / 8e9
+        if most_bytes + arriving_bytes > _MOST_EXCESS:
+            raise UserError(
+                f"rcp: excess bytes of switch {switch.name} reach {most_bytes + arriving_bytes:.0f}, because alpha is "
+                f"{self.alpha:g}; expected at most {_MOST_EXCESS}"
+            )
         weight = self.beta * interval_ns / (self.alpha * switch.base_rtt_ns) * switch.cell_bytes
         if weight:
             for prefix, cells in prefixes(round(most_bytes / weight) + 1):
-                queued = Action("add_queue", {"excess_bytes": min(round(weight * cells), _MOST_EXCESS)})
+                queued = Action("add_queue", {"excess_bytes": min(round(weight * cells), round(most_bytes))})
                 yield TableEntry("queue_excess", {"cells": prefix}, queued)
         for (rate_bps, bdp_bytes), number in classes.items():
             yield from self._rates(number, rate_bps)

@@ -171,16 +171,24 @@ def test_a_long_queue_halves_the_rate_even_if_nothing_arrives() -> None:
     assert queued - carried >= 0.99 * max(map(view.bdp_bytes, view.port_rates_bps)) / 8
 
 
-@pytest.mark.parametrize("alpha", [0.1, 1e-6])
-@pytest.mark.parametrize("base_rtt_ns", [8_000, 1_000_000])
+@pytest.mark.parametrize(("base_rtt_ns", "alpha"), [(8_000, 0.1), (8_000, 1e-4), (1_000_000, 0.1), (1_000_000, 0.0125)])
 @pytest.mark.parametrize("chip", CHIPS)
 def test_tables_of_a_chip_hold_the_entries_of_all_its_links(chip: str, base_rtt_ns: int, alpha: float) -> None:
-    """Four classes of links with 400 Gb/s and more, and the most numbers that the excess has."""
+    """Four classes of links with 400 Gb/s and more. With the smaller `alpha` the excess reaches 2.0e9 of 2.1e9."""
     rates_bps = {port: (400 + port) * 10**9 for port in range(1, 5)}
     rig = QueueRig("rcp", {"alpha": alpha}, view=replace(QUEUE_VIEW, port_rates_bps=rates_bps, base_rtt_ns=base_rtt_ns),
                    architecture=chip)
     rig.inject([(0, rate_packet())])
     assert [told(frame) for _, frame in rig.run(RTT_NS)] == [rates_bps[OUT] // 1000]
+
+
+@pytest.mark.parametrize(("base_rtt_ns", "alpha"), [(8_000, 9e-5), (1_000_000, 0.0115)])
+def test_excess_bytes_that_would_wrap_are_refused(base_rtt_ns: int, alpha: float) -> None:
+    """They reach BDP / (2 alpha) and what all links bring in an interval."""
+    rates_bps = {port: (400 + port) * 10**9 for port in range(1, 5)}
+    view = replace(TnaRig.device_view(VIEW), port_rates_bps=rates_bps, base_rtt_ns=base_rtt_ns)
+    with pytest.raises(UserError, match=r"rcp: excess bytes .* alpha is .*; expected at most 2147483647"):
+        list(programs.parameters("rcp", {"alpha": alpha}).entries(view))
 
 
 @pytest.mark.parametrize("chip", CHIPS)
