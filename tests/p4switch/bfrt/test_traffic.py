@@ -99,7 +99,7 @@ def shaper(bench: Bench, name: str, index: int) -> dict[str, int]:
 
 def test_a_queue_is_shaped_where_its_buckets_are_enabled(bench: Bench) -> None:
     client, key = bench.client, {"pg_id": 1, "pg_queue": 21}
-    rates = {"unit": "BPS", "max_rate": 2_000_000, "max_burst_size": 9000, "min_rate": 7, "min_burst_size": 1}
+    rates: dict[str, Any] = {"unit": "BPS", "max_rate": 2_000_000, "max_burst_size": 9000, "min_rate": 7, "min_burst_size": 1}
     client.write("MODIFY", client.entry(f"tf1.{SHAPING}", key, provisioning="UPPER", **rates))
     client.write("MODIFY", queue(bench, 1, 21, max_rate_enable=True, min_rate_enable=True, min_priority="3"))
     members = {"max_rate": 2_000_000, "max_burst": 9000, "min_rate": 7, "min_burst": 1, "min_priority": 3}

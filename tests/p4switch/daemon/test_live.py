@@ -106,7 +106,12 @@ def test_a_running_switch_sends_at_the_rate_of_a_token_bucket(tmp_path: Path) ->
     got: list[int] = []
     began = time.monotonic()
     live.start()
-    wait_until(lambda: bool(got.extend(data[0] for data in live.take(0.1))) or len(got) == 5)
+
+    def all_left() -> bool:
+        got.extend(data[0] for data in live.take(0.1))
+        return len(got) == 5
+
+    wait_until(all_left)
     assert time.monotonic() - began > 2 / 20
     assert got == [9, 10, 9, 9, 9]
     live.stop()
