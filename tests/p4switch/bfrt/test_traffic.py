@@ -99,13 +99,13 @@ def shaper(bench: Bench, name: str, index: int) -> dict[str, int]:
 
 def test_a_queue_is_shaped_where_its_buckets_are_enabled(bench: Bench) -> None:
     client, key = bench.client, {"pg_id": 1, "pg_queue": 21}
-    rates: dict[str, Any] = {"unit": "BPS", "max_rate": 2_000_000, "max_burst_size": 9000, "min_rate": 7, "min_burst_size": 1}
-    client.write("MODIFY", client.entry(f"tf1.{SHAPING}", key, provisioning="UPPER", **rates))
+    rates: dict[str, Any] = {"max_rate": 2_000_000, "max_burst_size": 9000, "min_rate": 7, "min_burst_size": 1}
+    client.write("MODIFY", client.entry(f"tf1.{SHAPING}", key, provisioning="UPPER", unit="BPS", **rates))
     client.write("MODIFY", queue(bench, 1, 21, max_rate_enable=True, min_rate_enable=True, min_priority="3"))
     members = {"max_rate": 2_000_000, "max_burst": 9000, "min_rate": 7, "min_burst": 1, "min_priority": 3}
     assert shaper(bench, "queue", 16 * 6 + 5) == {**members, "limited": 1, "guaranteed": 1}
     (found,) = client.read(client.entry(f"tf1.{SHAPING}", key))
-    assert {name: found[name] for name in rates} == rates
+    assert ({name: found[name] for name in rates}, found["unit"]) == (rates, "BPS")
     (found,) = client.read(queue(bench, 1, 21))
     assert (found["min_priority"], found["min_rate_enable"], found["max_rate_enable"]) == ("3", True, True)
     client.write("MODIFY", client.entry(f"tf1.{SHAPING}", key, unit="PPS"))
