@@ -40,6 +40,9 @@ class SwiftParameters:
     min_rate_bps: float = field(default=100e6, metadata=POSITIVE)  # the smallest window is this rate times T
     # Time-outs in succession that reset the window to its smallest value.
     timeouts_to_reset: int = field(default=5, metadata=POSITIVE)
+    # Packets are spaced at the window's rate, W / T, as in the HPCC paper's simulator. Otherwise only those of a window
+    # below a packet are spaced, as in Swift's paper.
+    paced: bool = False
     random_feedback: bool = False  # baseline of the VAI paper: a decrease is omitted with probability 1 - W / W_max
 
 
@@ -158,7 +161,9 @@ class Swift(ReactionPoint):
     def _set(self, window_bytes: float) -> None:
         window = min(max(window_bytes, self.min_window_bytes), self.max_window_bytes)
         self.window_bytes = window
-        if window < self._packet_bytes:  # less than a packet in an RTT: packets are paced
+        if self.parameters.paced:
+            self.set_rate(self.path.charged_bps(window * 8e9 / float(self.path.base_rtt_ns)))
+        elif window < self._packet_bytes:
             self.set_rate(self.path.charged_bps(window * 8e9 / float(self.rtt_ns)))
         else:
             self.set_rate(self.path.line_rate_bps)

@@ -120,6 +120,14 @@ class TestDecrease:
         ack(rp, 200_000, 5_000)
         assert rp.rate_bps == 100e9
 
+    @pytest.mark.parametrize("overhead_bytes", [0, 24])
+    def test_paced_it_sends_at_the_rate_of_its_window(self, overhead_bytes: int) -> None:
+        rp = point(overhead_bytes, flow_scaling=False, paced=True)
+        ack(rp, 100_000, 40_000)
+        assert rp.window_bytes == pytest.approx(0.5 * BDP)
+        charged = (PACKET + overhead_bytes) / PACKET
+        assert rp.rate_bps == pytest.approx(0.5 * BDP * charged * 8e9 / T_NS)
+
     def test_never_under_the_smallest_window(self) -> None:
         rp = point(flow_scaling=False)
         for i in range(100):
