@@ -29,8 +29,8 @@ from topologies import Topology
 from topologies.collectives import CollectiveGroup, trees
 from topologies.trees import Tree
 
-SLOTS = 128  # of each switch: more than these groups have
-ANSWER_DSCP = 32  # priority 4
+SLOTS = 128  # slots of each switch; these groups have fewer
+ANSWER_DSCP = 32  # DSCP of priority 4
 WITH_LANES = (WRITE, CONTRIBUTION, PUSH, RESULT)
 Lanes = tuple[int, ...]
 
@@ -50,7 +50,7 @@ def combined(operator: int, contributions: Iterable[Sequence[int]]) -> tuple[Lan
 
 @dataclass(frozen=True)
 class Message:
-    """A packet of a collective. Its opcode determines whether it has `lanes`, unless it is cut short."""
+    """Packet of a collective. Its opcode determines whether it has `lanes`, unless it is cut short."""
 
     source: int
     destination: int
@@ -78,7 +78,7 @@ class Message:
 
     @staticmethod
     def of(frame: bytes) -> Message:
-        """Return the message of a frame, after a check of lengths, checksum and MAC addresses."""
+        """Check lengths, checksum and MAC addresses of a frame, and return its message."""
         found = packets.HEADER.decode(frame, wire.AFTER_BTH)
         opcode = frame[wire.BTH]
         start = wire.AFTER_BTH + packets.HEADER.size_bytes
@@ -101,18 +101,18 @@ class Message:
 class Slot:
     sequence: int = 0
     overflow: int = 0
-    heard: set[int] = field(default_factory=set)  # child numbers
+    heard: set[int] = field(default_factory=set)  # numbers of the children whose contributions have arrived
     lanes: Lanes = (0,) * LANES
 
 
 @dataclass
 class Placed:
-    """A switch's place in one tree of a group."""
+    """Position of a switch in one tree of a group."""
 
     group: CollectiveGroup
-    children: tuple[int, ...]  # ports, in order
+    children: tuple[int, ...]  # ports of the children, in order
     up: int | None
-    above: tuple[int, ...]  # every port that leads to where `up` does
+    above: tuple[int, ...]  # every port to the same switch as `up`
 
     @property
     def everyone(self) -> set[int]:
@@ -120,11 +120,11 @@ class Placed:
 
 
 class Reference:
-    """Reference of `collective.p4` without slot numbers: a slot for each group, rank and sequence modulo the window."""
+    """Reference of `collective.p4`, which has a slot for each group, rank and sequence modulo the window."""
 
     def __init__(self, topology: Topology, switch: str, groups: Sequence[CollectiveGroup]) -> None:
         self.drops: list[str] = []
-        self.groups: list[CollectiveGroup] = []  # those with a tree that passes the switch
+        self.groups: list[CollectiveGroup] = []  # groups with a tree that contains the switch
         self.slots: dict[tuple[bool, int, int, int], Slot] = {}
         self._placed: dict[tuple[int, int], Placed] = {}
         for group in groups:
@@ -142,7 +142,7 @@ class Reference:
         return Placed(group, tree.down[switch], up, above)
 
     def process(self, port: int, message: Message) -> list[tuple[int | None, Message]]:
-        """Return (port, packet) of each leaving packet; port None: the route to its destination."""
+        """Return (port, packet) of each sent packet. Port None is the route to the packet's destination."""
         placed = self._placed.get((message.group, message.tree))
         if placed is None or port not in (*placed.children, *placed.above):
             return self._drop("no entry")
@@ -236,7 +236,7 @@ class Network:
 
     def __init__(self, topology: Topology, groups: Sequence[CollectiveGroup]) -> None:
         self.topology = topology
-        self.passed: list[tuple[str, int, Message]] = []  # all that switches have sent: to whom, by which port
+        self.passed: list[tuple[str, int, Message]] = []  # sent messages: receiver, port, message
         self.rigs: dict[str, BuiltinRig] = {}
         self.references = {switch.name: Reference(topology, switch.name, groups) for switch in topology.switches}
         parameters = programs.parameters("collective", {"slots": SLOTS})

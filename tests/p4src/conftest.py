@@ -30,7 +30,7 @@ VIEW = SwitchView(
     ],
     cell_bytes=80,
 )
-"""Hosts on ports 1 and 2, two ports up to another rack, four up to another pod."""
+"""Switch with hosts on ports 1 and 2, two ports up to another rack and four to another pod."""
 
 
 def params_of(entry: TableEntry | DefaultAction) -> Mapping[str, int]:
@@ -41,13 +41,16 @@ def params_of(entry: TableEntry | DefaultAction) -> Mapping[str, int]:
 
 @pytest.fixture(params=list(RIGS))
 def make_rig(request: pytest.FixtureRequest) -> Iterator[MakeRig]:
-    """Yield `make_rig`: `make_rig("ecn", {"pmax": 0.5})` is a switch with ecn.p4. It also takes entries and macros."""
+    """Yield a maker of rigs: `make_rig("ecn", {"pmax": 0.5})` is a switch with ecn.p4.
+
+    It also takes entries and macros.
+    """
     yield from _made(request.param, RIGS[request.param])
 
 
 @pytest.fixture(params=list(STEPWISE))
 def make_stepwise_rig(request: pytest.FixtureRequest) -> Iterator[MakeStepwiseRig]:
-    """Yield `make_rig` for rigs that answer each packet at once, and compare BMv2."""
+    """Yield a maker of rigs that answer each packet at once, and compare the answers with BMv2's."""
     yield from _made(request.param, STEPWISE[request.param])
 
 

@@ -1,4 +1,4 @@
-"""Reference of accurate.p4: its rules, as the paper and the program's header state them."""
+"""Reference of accurate.p4, by the rules in the paper and in the program's header."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Count:
 
 @dataclass
 class ContentionPoint:
-    """Contention point with rates in kb/s and times in ticks. `frp` processes a flow rate packet."""
+    """Contention point. Rates are in kb/s and times in ticks. `frp` processes a flow rate packet."""
 
     capacity: int
     period: int
@@ -69,7 +69,7 @@ class ContentionPoint:
     old: Count = field(default_factory=Count)
 
     def frp(self, now: int, rate: int, desired: int, kind: int = PERIODIC, counted: bool = False) -> tuple[int, int]:
-        """Return the packet's CR and DR as they leave."""
+        """Process a flow rate packet, and return the CR and DR with which it leaves."""
         stops_local = (min(self.fsr, self.fsr_start, self.fsr_before) if self.corrected else self.fsr_start) <= rate
         new_period = now >= self.period_end
         if new_period:

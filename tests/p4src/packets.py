@@ -1,7 +1,7 @@
-"""Packets of the tests, made and read by scapy.
+"""Packets of the tests, built and read by scapy.
 
-The layers of p4cc's own headers come from their declarations, whose bytes `tests/host_agents`
-checks.
+The scapy layers of p4cc's headers are derived from their declarations. `tests/host_agents` checks
+the bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 ROCEV2 = 4791
-TOS, PSN = 15, slice(51, 54)  # where they are in a frame
+TOS, PSN = 15, slice(51, 54)  # positions in a frame
 _IP, _IP_ID, _IP_CHECKSUM = slice(14, 34), 18, 24
 
 WRITE_ONLY = 0x0A
@@ -75,7 +75,7 @@ class _Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Flow:
-    """The ends of packets, and `entropy`, their UDP source port."""
+    """Source and destination of packets, and `entropy`, their UDP source port."""
 
     source: str = "10.0.0.2"
     destination: str = "10.0.0.3"
@@ -92,7 +92,7 @@ class Flow:
         ttl: int = 64,
         wire_bytes: int | None = None,
     ) -> bytes:
-        """Return Ethernet, IPv4, UDP, `above` (a BTH and the rest) and payload, padded to `wire_bytes` with zeros."""
+        """Return a frame of Ethernet, IPv4, UDP, `above` (a BTH and more) and payload, padded to `wire_bytes`."""
         head = (
             Ether(src=mac(self.source), dst=mac(self.destination))
             / IP(src=self.source, dst=self.destination, tos=dscp << 2 | ecn, ttl=ttl, flags="DF", id=psn & 0xFFFF)
@@ -121,7 +121,7 @@ class Flow:
         return self.frame(BTH(opcode=opcode, psn=psn, dest_qp=7) / shim, psn=psn, **options)
 
     def flow_rate(self, current_kbps: int, desired_kbps: int, kind: int = 0, psn: int = 0, response: int = 0) -> bytes:
-        """Return an FRP of ACCurate, on its way to the destination."""
+        """Return an ACCurate FRP that is on its way to the destination."""
         above = BTH(opcode=FRP_OPCODE, psn=psn, dest_qp=7) / FlowRate(
             kind=kind, response=response, source_qp=9, current_rate=current_kbps, desired_rate=desired_kbps
         )
@@ -130,7 +130,10 @@ class Flow:
 
 @functools.cache
 def _first_data(flow: Flow, opcode: int, **options: Unpack[_Options]) -> bytes:
-    """Return a packet with PSN 0. Other values are written into it, because scapy takes a millisecond a packet."""
+    """Return a packet with PSN 0.
+
+    Callers write other values into it, because scapy takes a millisecond per packet.
+    """
     return flow.frame(BTH(opcode=opcode, dest_qp=7), **options)
 
 

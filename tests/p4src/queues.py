@@ -18,7 +18,7 @@ from p4switch.p4runtime.client import LocalClient
 from tests.p4src.conftest import VIEW
 from tests.p4src.rigs import build_of, builtin
 
-RATE_BPS = 8_000_000_000  # a byte a nanosecond
+RATE_BPS = 8_000_000_000  # one byte per nanosecond
 NEVER = 1 << 61
 OUT = 2
 
@@ -26,7 +26,7 @@ QUEUE_VIEW = replace(VIEW, port_rates_bps=dict.fromkeys(VIEW.port_rates_bps, RAT
 
 
 class Sink:
-    """A host that only receives."""
+    """Host that only receives."""
 
     def __init__(self) -> None:
         self.arrived: list[tuple[int, bytes]] = []
@@ -42,7 +42,7 @@ class Sink:
 
 
 class QueueRig:
-    """Rig whose port 2 leads to the sink, over a link of 8 Gb/s without delay."""
+    """Rig with the sink at port 2, over a link of 8 Gb/s without delay."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class QueueRig:
         self.fabric.inject(self.node, port, frame)
 
     def run(self, until_ns: int | None = None) -> Sequence[tuple[int, bytes]]:
-        """Return the frames that have arrived by then: (time of the last bit, frame)."""
+        """Run until a time, and return the frames that have arrived: (time of the last bit, frame)."""
         self.fabric.run(until_ns)
         return self.sink.arrived
 
@@ -85,7 +85,7 @@ class QueueRig:
         return self.switch.counter_read(self._counters[name], index)[0]
 
     def queues(self) -> dict[int, int]:
-        """Return the bytes that wait for port 2, by priority."""
+        """Return the bytes in the queues of port 2, by priority."""
         table = {name: np.frombuffer(column, np.int64) for name, column in self.fabric.queue_stats().items()}
         rows = zip(table["port"], table["priority"], table["depth_bytes"], strict=True)
         return {int(priority): int(depth) for port, priority, depth in rows if port == OUT}

@@ -1,8 +1,8 @@
-"""The switches of the packet tests: the built-in one and, if it is installed, BMv2.
+"""The switches of the packet tests: the built-in switch and, if it is installed, BMv2.
 
 A rig is one switch with one program and its entries. `run` sends packets through it and returns the
 output, by port. BMv2 works on capture files, so that root is not needed. Its clock cannot be set,
-and it cannot be read between two packets.
+and its state cannot be read between two packets.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sent:
-    """A frame into a port. `now` is the switch's clock in ticks, if it can be set."""
+    """Frame sent into a port. `now` is the switch's clock in ticks, if the clock can be set."""
 
     port: int
     frame: bytes
@@ -63,15 +63,15 @@ class Sent:
 
 Received = dict[int, list[bytes]]
 
-MAX_PORTS = 512  # cells of a counter with one for each port
+MAX_PORTS = 512  # size of a counter with a cell for each port
 
 
 class Rig(ABC):
-    """A switch whose ports count from 1, as on the front panel of a chip."""
+    """Switch whose ports are numbered from 1, as on the front panel of a chip."""
 
     sets_clock: bool
     architecture: str | None = None
-    """Of the program; None: that of its main."""
+    """Architecture of the program; None: that of its `main`."""
 
     @abstractmethod
     def __init__(
@@ -86,7 +86,7 @@ class Rig(ABC):
 
     @classmethod
     def device_view(cls, view: SwitchView) -> SwitchView:
-        """Return a view with the program's numbers of ports."""
+        """Return a view with the program's port numbers."""
         if cls.architecture is None:
             return view
         number = cls.device_port
@@ -119,9 +119,9 @@ class Rig(ABC):
 
 
 def builtin(what: pipelines.Build, compiler: str = "builtin") -> tuple[pipelines.Pipeline, Switch]:
-    """Return a pipeline and a switch with it, which counts packets if coverage is collected (`--p4-coverage`).
+    """Return a pipeline and a switch with it. The switch counts coverage if it is collected (`--p4-coverage`).
 
-    Output of p4c does not count, because p4c divides the source into other statements.
+    Coverage is not counted for output of p4c, which divides the source into other statements.
     """
     built = pipelines.pipeline(what, trace=collector.collecting() and compiler == "builtin", compiler=compiler)
     switch = built.switch(device_id=1, seed=1)
@@ -131,7 +131,7 @@ def builtin(what: pipelines.Build, compiler: str = "builtin") -> tuple[pipelines
 
 
 class BuiltinRig(Rig):
-    """The built-in switch, programmed with P4Runtime messages as in a run."""
+    """Rig of the built-in switch, programmed with P4Runtime messages as in a run."""
 
     sets_clock = True
     compiler = "builtin"
@@ -151,7 +151,7 @@ class BuiltinRig(Rig):
             for port, frame in self.switch.process(self.device_port(packet.port), packet.frame, packet.now):
                 received[self._panel_ports[port]].append(frame)
             for _, text in self.switch.said()[0]:
-                print(text)  # pytest shows it where a test fails
+                print(text)  # pytest shows it if a test fails
             assert self.switch.failed_assert is None, self.switch.failed_assert
         return received
 
@@ -162,33 +162,33 @@ class BuiltinRig(Rig):
 
 
 class P4cRig(BuiltinRig):
-    """The built-in switch with p4c's output."""
+    """Rig of the built-in switch with p4c's output."""
 
     compiler = "p4c"
 
 
 class TnaRig(BuiltinRig):
-    """The built-in switch with the program in its form for TNA."""
+    """Rig of the built-in switch with the program in its form for TNA."""
 
     architecture = "tna"
 
 
 class T2naRig(BuiltinRig):
-    """The built-in switch with the program in its form for T2NA."""
+    """Rig of the built-in switch with the program in its form for T2NA."""
 
     architecture = "t2na"
 
 
 class Bmv2Rig(Rig):
-    """simple_switch, programmed through simple_switch_CLI. One `run` sends all packets.
+    """Rig of simple_switch, programmed through simple_switch_CLI. One `run` sends all packets.
 
-    Its input files are pipes, so that it waits for the packets until it has its entries.
+    The input files are pipes, so that no packet arrives before the entries are added.
     """
 
     sets_clock = False
     ports = range(1, 9)
     compiler = "builtin"
-    gap_s = 0.0  # between two packets into a port
+    gap_s = 0.0  # time between two packets into a port
 
     def __init__(
         self, program: str, entries: Iterable[Entry], load_balancer: str = "ecmp", **defines: str
@@ -221,7 +221,7 @@ class Bmv2Rig(Rig):
         folder = Path(self._directory.name)
         command = files_command(self._json, {port: str(port) for port in self.ports}, self._thrift)
         self._process = LoggedProcess(command, folder / "log", folder)
-        # Its queues hold 64 packets, which a busy machine does not always empty in time.
+        # Its queues have room for 64 packets, and may overflow on a busy machine.
         answer = self._cli([f"set_queue_depth {len(packets)}", *self._commands])
         assert not re.search("Error|Invalid", answer), answer
         programmed.set()
@@ -232,7 +232,7 @@ class Bmv2Rig(Rig):
             writer.write_header(None)
             programmed.wait(60)
             for order, frame in frames:
-                writer.write_packet(frame, sec=0, usec=order)  # files are merged by time
+                writer.write_packet(frame, sec=0, usec=order)  # simple_switch merges the files by time
                 time.sleep(self.gap_s)
 
     def _collect(self) -> Received:
@@ -285,9 +285,9 @@ class Bmv2Rig(Rig):
 
 
 class ReplayedRig(BuiltinRig):
-    """Rig for tests whose packets depend on earlier results: the built-in switch answers, not BMv2's files.
+    """Rig for tests whose packets depend on earlier results, which the built-in switch provides.
 
-    `replay` gives BMv2 the same packets, some ticks of its clock apart, and expects the same
+    `replay` then sends the same packets to BMv2, some ticks of its clock apart, and expects the same
     frames.
     """
 
@@ -326,13 +326,13 @@ def _by_class(received: Received) -> dict[tuple[int, int], list[bytes]]:
 
 
 class P4cBmv2Rig(Bmv2Rig):
-    """Rig of p4c and BMv2, the tools that most users have."""
+    """Rig of BMv2 with p4c's output, the tools that most users have."""
 
     compiler = "p4c"
 
 
 class Bmv2Commands:
-    """Entries as commands of simple_switch_CLI."""
+    """Converter of entries to commands of simple_switch_CLI."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self._keys = {t["name"]: t["key"] for p in config["pipelines"] for t in p["tables"]}
@@ -404,7 +404,7 @@ def compiled(
 
 
 def tables_of(rig: type[Rig], program: str, load_balancer: str, **defines: str) -> frozenset[str]:
-    """Return the tables that a program has on a rig, on which its entries may depend."""
+    """Return the tables that a program has on a rig. The program's entries may depend on them."""
     made = pipelines.compiled(build_of(program, load_balancer, rig.architecture, **defines))
     return controller.Program(made.p4info, b"").tables
 

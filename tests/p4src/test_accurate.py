@@ -30,13 +30,13 @@ from tests.p4src.rigs import BuiltinRig, Rig, Sent
 from topologies import Route
 
 GBPS = 1_000_000  # kb/s
-# Shares are quotients of what rates that are quotients themselves leave of a link, in whole kb/s.
+# A share is a quotient of the rest of a link, in whole kb/s. The rates that leave the rest are quotients, too.
 quotients = functools.partial(pytest.approx, rel=2 * QUOTIENT, abs=1 / GBPS)
 PERIOD = 20_000
 OUT = 2
 FLOW = Flow()
 
-# Where things are in a frame (docs/wire-formats.md).
+# Positions of fields in a frame (docs/wire-formats.md).
 PSN, FLAGS, RATES = 51, 54, 58
 TEMPLATE = FLOW.flow_rate(0, 0)
 
@@ -70,7 +70,7 @@ def view(gbps: int = 10, base: SwitchView = VIEW) -> SwitchView:
 
 @dataclass(frozen=True)
 class Step:
-    """An FRP at a time of the clock, with rates in Gb/s."""
+    """FRP at a time of the switch's clock, with rates in Gb/s."""
 
     now: int
     rate: float
@@ -87,7 +87,7 @@ class Outcome:
 
 
 def play(rig: Rig, steps: Sequence[Step], out: int = OUT) -> list[Outcome]:
-    """Send FRPs from port 1 to port `out`; return the FRP that left, and whether a copy went back."""
+    """Send FRPs from port 1 to port `out`; return for each the FRP that left, and whether a copy went back."""
     sent = [
         Sent(1, frame_of(i, round(s.rate * GBPS), round(s.desired * GBPS), s.kind, s.counted), s.now)
         for i, s in enumerate(steps)
@@ -130,15 +130,16 @@ def in_one_period(make_rig: MakeRig) -> MakeRig:
     return make
 
 
-# The time line of figure 2
+# Timeline of figure 2
 
 
 @pytest.mark.parametrize("left_ns", [None, 1_000, 22_000, 30_000, 42_000])
 def test_figure_2(at_times: MakeRig, left_ns: int | None) -> None:
-    """FSR is 3 Gb/s with two flows bottlenecked here and 5 Gb/s bottlenecked elsewhere: then 2.5 Gb/s. alpha = 0.
+    """With alpha = 0, the FSR is 3 Gb/s in the first period, and 2.5 Gb/s in the second.
 
-    This also holds if the clock, which has 48 bits, wraps `left_ns` after the start of the first
-    period.
+    In the second period two flows are bottlenecked here, and flows of 5 Gb/s are bottlenecked
+    elsewhere. This also holds if the clock, which has 48 bits, wraps `left_ns` after the start of the
+    first period.
     """
     rig, start = at_times(), 0
     if left_ns is not None:
@@ -174,7 +175,7 @@ def test_desired_rate_is_lowered_to_the_share_and_never_raised(in_one_period: Ma
 
 
 def test_a_share_that_was_freed_is_offered_through_the_desired_rate(at_times: MakeRig) -> None:
-    """Of two flows at 5 Gb/s one leaves; in the next period the other is offered 10."""
+    """One of two flows at 5 Gb/s leaves. In the next period, the other is offered 10 Gb/s."""
     periods = [[5.0, 5.0], [5.0], [5.0]]
     steps = [Step(0, 10, 10, INIT), Step(0, 10, 10, INIT)]
     steps += [Step(PERIOD * (i + 1) + 5_000, rate) for i, rates in enumerate(periods) for rate in rates]
@@ -202,7 +203,7 @@ def test_a_flow_with_nothing_else_gets_the_link(in_one_period: MakeRig) -> None:
 
 def test_ports_do_not_share_anything(make_rig: MakeRig) -> None:
     rig = make_rig("accurate", {"alpha": 0.0, "period_ns": 10**14}, view=view())
-    elsewhere = Flow("10.0.0.2", "10.0.9.9")  # port 3
+    elsewhere = Flow("10.0.0.2", "10.0.9.9")  # a flow through port 3
     flows = [FLOW, FLOW, elsewhere, FLOW, elsewhere]
     received = rig.run([Sent(1, f.flow_rate(10 * GBPS, 10 * GBPS, INIT, psn=i)) for i, f in enumerate(flows)])
     rates = {dissect(f)[BTH].psn: dissect(f)[FlowRate].current_rate for port in (2, 3) for f in received[port]}
@@ -218,7 +219,7 @@ def test_flow_init_changes_the_share_at_once(in_one_period: MakeRig) -> None:
 
 
 def test_flow_init_counts_in_both_periods(at_times: MakeRig) -> None:
-    """It counts at once, and still when the period has ended, although the flow sent nothing else."""
+    """The flow counts at once, and also after the end of the period, although it sent nothing else."""
     steps = [Step(1_000, 10, 10, INIT), Step(2_000, 10, 10, INIT), Step(PERIOD + 5_000, 5)]
     assert [o.rate for o in play(at_times(), steps)] == [10, 5, 5]
 
@@ -288,7 +289,7 @@ def test_the_notification_is_a_response_to_the_source(in_one_period: MakeRig) ->
     assert (back[FlowRate].response, back[FlowRate].short_circuit) == (1, 1)
     assert (back[FlowRate].current_rate, back[FlowRate].desired_rate) == (GBPS, GBPS)
     assert ip_checksum_ok(received[1][0])
-    # The FRP goes on as if nothing had happened.
+    # The FRP itself continues unchanged.
     assert (on[BTH].psn, on[BTH].dest_qp, on[FlowRate].source_qp) == (77, 7, 9)
     assert (on[FlowRate].response, on[FlowRate].short_circuit, on[FlowRate].current_rate) == (0, 0, GBPS)
 
@@ -302,13 +303,13 @@ def test_flow_init_may_be_answered_at_once_and_flow_stop_never_is(in_one_period:
 
 
 def test_when_those_elsewhere_exceed_the_link_everyone_gets_an_equal_part(at_times: MakeRig) -> None:
-    """With B = 12 > C = 10 and M = 1 the share would be negative."""
+    """With B = 12, C = 10 and M = 1, the share would be negative."""
     steps = [Step(5_000, rate) for rate in (4, 4, 4, 10)]
     assert play(at_times(), [*steps, Step(PERIOD + 5_000, 10)])[4].rate == 2.5
 
 
 def test_when_those_elsewhere_fill_the_link_it_is_the_same(at_times: MakeRig) -> None:
-    """With B = 10 = C and M = 1 the share would be 0."""
+    """With B = C = 10 and M = 1, the share would be 0."""
     steps = [Step(5_000, rate) for rate in (4, 4, 2, 10)]
     assert play(at_times(), [*steps, Step(PERIOD + 5_000, 10)])[4].rate == 2.5
 
@@ -332,7 +333,7 @@ def test_without_any_flow_the_share_is_the_link(at_times: MakeRig) -> None:
 
 
 def test_flows_together_far_beyond_what_a_rate_can_say(at_times: MakeRig) -> None:
-    """Two hundred flows have 790 Gb/s each on a link of 800 Gb/s: B exceeds 32 bits of kb/s, and saturates."""
+    """Two hundred flows request 790 Gb/s each on a link of 800 Gb/s. B exceeds 32 bits in kb/s, and saturates."""
     steps = [Step(5_000, 790, 800) for _ in range(200)]
     outcome = play(at_times(gbps=800), [*steps, Step(PERIOD + 5_000, 790, 800)])
     assert outcome[-1].rate == quotients(800 / 200)
@@ -342,7 +343,7 @@ def test_flows_together_far_beyond_what_a_rate_can_say(at_times: MakeRig) -> Non
 
 
 def test_a_period_ends_with_the_first_frp_after_its_time(at_times: MakeRig) -> None:
-    """The first period has two flows; the share does not change before its end."""
+    """The first period has two flows. The share does not change before the end of that period."""
     steps = [Step(1, 10), Step(2, 10), Step(PERIOD - 1, 10), Step(PERIOD, 10)]
     assert [o.rate for o in play(at_times(), steps)] == quotients([10, 10, 10, 10 / 3])
 
@@ -381,14 +382,14 @@ def test_the_period_is_counted_in_ticks(make_rig: MakeRig) -> None:
 
 @pytest.mark.parametrize(("rule", "expected"), [("corrected", 5), ("published", 7)])
 def test_a_flow_lowered_in_the_last_period_is_still_local(at_times: MakeRig, rule: str, expected: float) -> None:
-    """Two of four flows at 2.5 Gb/s leave, so the share is 5. One flow already has 5, the other still 3 Gb/s.
+    """Two of four flows at 2.5 Gb/s leave, so the share is 5 Gb/s. One flow has 5 Gb/s, the other still has 3 Gb/s.
 
-    As 3 < 5, the published rule counts the slow flow as bottlenecked elsewhere, and gives the rest
-    to the other: 7 and 3. The slow one, raised to 7, then makes a sum of 14 Gb/s. The corrected
-    rule remembers that the flow had been given 2.5 here.
+    Because 3 < 5, the published rule counts the slow flow as bottlenecked elsewhere, and gives the
+    rest, 7 Gb/s, to the other flow. When the slow flow also gets 7 Gb/s, the sum is 14 Gb/s. The
+    corrected rule remembers that this link had limited the slow flow to 2.5 Gb/s.
     """
     steps = [Step(0, 10, 10, INIT) for _ in range(4)]
-    steps += [Step(PERIOD + 5_000, 2.5) for _ in range(2)]  # the share was 2.5, two have gone
+    steps += [Step(PERIOD + 5_000, 2.5) for _ in range(2)]  # the share was 2.5, and two flows have left
     steps += [Step(2 * PERIOD + 5_000, 5), Step(2 * PERIOD + 5_001, 3), Step(3 * PERIOD + 5_000, 5)]
     assert play(at_times({"rule": rule}), steps)[8].desired == quotients(expected)
 
@@ -430,14 +431,14 @@ def switch(rule: str = "corrected", alpha: float = 0.05, gbps: Sequence[int] = (
     return BuiltinRig("accurate", parameters.entries(own))
 
 
-# Destination 10.0.0.3 is port 3 of `switch`.
+# Destination 10.0.0.3 is at port 3 of `switch`.
 THIRD = 3
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_any_dividend_by_any_number_of_flows(data: st.DataObject) -> None:
-    """One flow has a rate elsewhere, then local flows follow: the share is (C - B) / M."""
+    """One flow is bottlenecked elsewhere, and local flows follow. The share is (C - B) / M."""
     gbps = data.draw(st.sampled_from([10, 100, 800]))
     elsewhere = data.draw(st.integers(1, gbps * GBPS // 2)) / GBPS
     flows = data.draw(st.integers(1, 300))
@@ -449,7 +450,7 @@ def test_any_dividend_by_any_number_of_flows(data: st.DataObject) -> None:
         assert o.desired == quotients((gbps - elsewhere) / i)
 
 
-# The whole
+# The whole program
 
 
 @settings(max_examples=100, deadline=None)
@@ -475,15 +476,16 @@ def test_any_row_of_packets_does_what_the_model_says(data: st.DataObject) -> Non
 
 
 LINKS = 6
-FROM = 8  # the port that FRPs come from
+FROM = 8  # port at which FRPs arrive
 
-UNSETTLED = 6  # a scenario of `settles`
+UNSETTLED = 6  # number of a scenario of `settles`
 
 
 class Network:
-    """Links as ports of one switch, each with its own contention point. Flows cross them in turn, in step.
+    """Network whose links are ports of one switch, each with its own contention point.
 
-    A flow's rate is max(CR, DR) of its last response. It requests the rate of its slowest link.
+    The flows cross their links in step. A flow's rate is max(CR, DR) of its last response. It requests
+    the rate of its slowest link.
     """
 
     frames = tuple(Flow("10.9.9.9", f"10.0.0.{port}").flow_rate(0, 0) for port in range(1, LINKS + 1))
@@ -526,12 +528,12 @@ def settles(rule: str, seed: int, periods: int = 15) -> bool:
 
 
 def test_rates_settle_on_the_max_min_allocation_in_fifteen_periods() -> None:
-    """All scenarios from 0 to 399 settle, in a median of 6 periods (90th percentile 8); only 127 needs 16."""
+    """Scenarios 0 to 399 settle in 6 periods (median; 90th percentile 8). Only scenario 127 needs 16 periods."""
     assert [seed for seed in range(100) if not settles("corrected", seed)] == []
 
 
 def test_with_the_published_rule_they_do_not_always() -> None:
-    """Of 400 scenarios, 57 do not settle in 60 periods, and 108 more not in 15; so the rule was corrected."""
+    """Of 400 scenarios, 57 do not settle in 60 periods, and 108 more do not settle in 15 periods."""
     assert not settles("published", UNSETTLED, periods=50)
     assert settles("corrected", UNSETTLED)
 
@@ -545,7 +547,10 @@ def test_parking_lot() -> None:
 
 
 def test_victim_flow() -> None:
-    """Figure 4: f1 has 10, then 5 when f4 starts on its link, then 6.67, as f4 gets 3.33 elsewhere; less alpha."""
+    """Figure 4: f1 gets 10, then 5 when f4 starts on its link, and 6.67 when f4 is limited to 3.33 elsewhere.
+
+    All numbers are reduced by alpha.
+    """
     network = Network("corrected", [10] * LINKS, [[0, 2], [3, 1, 4], [5, 1], [0, 1]])
     for number in range(8):
         network.period(number)

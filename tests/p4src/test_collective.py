@@ -1,6 +1,6 @@
 """Collectives in the network: the behaviour of one switch packet by packet, and operations in networks of switches.
 
-The reference (tests/p4src/collectives.py) runs beside every switch of a network, and numpy computes
+The reference (tests/p4src/collectives.py) processes the packets of every switch of a network, too, and numpy computes
 the expected sums.
 """
 
@@ -54,7 +54,7 @@ NO_GROUP = 5
 GROUP = group_address(1, 1)
 W = 4
 
-# Four hosts on ports 1 to 4 of a switch: alone, where it is the root, and of a leaf with its way up on port 5.
+# Four hosts on ports 1 to 4 of a switch, which is the root, or a leaf whose port 5 leads up.
 ALONE = topologies.build("single-switch", {"hosts": 4})
 TWO_TIERS = topologies.build("leaf-spine", {"leaves": 2, "spines": 1, "hosts_per_leaf": 4})
 UP = 5
@@ -97,7 +97,7 @@ def counted(rig: Rig) -> dict[str, int]:
 
 
 def lanes(*values: int) -> Lanes:
-    """Return these values, followed by zeros."""
+    """Return lanes with these values, followed by zeros."""
     return (*(value & 0xFFFFFFFF for value in values), *(0,) * (LANES - len(values)))
 
 
@@ -109,7 +109,7 @@ def times(factor: int) -> Lanes:
 
 
 def the_worked_example(hosts: Sequence[int], asks: int) -> tuple[list[tuple[int, Message]], Message, Message]:
-    """Return packets and results of both sequences, for children on ports 1 to 4 and requests into port `asks`."""
+    """Return the packets and the results of two sequences. Children are at ports 1 to 4; `asks` sends requests."""
     request = Message(hosts[0], GROUP, READ)
 
     def answer(child: int, sequence: int = 1) -> tuple[int, Message]:
@@ -120,10 +120,10 @@ def the_worked_example(hosts: Sequence[int], asks: int) -> tuple[list[tuple[int,
     packets = [
         (asks, request),
         *(answer(3), answer(1), answer(3)),  # the last one is a duplicate
-        (asks, again),  # for 2 and 4
+        (asks, again),  # a request for the contributions of 2 and 4
         *(answer(2), answer(4)),  # a result
-        (asks, again),  # answered from the slot
-        *(answer(child, 1 + W) for child in (4, 3, 2, 1)),  # in the same slot, a result
+        (asks, again),  # the slot answers it
+        *(answer(child, 1 + W) for child in (4, 3, 2, 1)),  # a result in the same slot
         answer(2),  # late
     ]
     first = Message(GROUP, hosts[0], CONTRIBUTION, lanes=times(1111))
@@ -167,7 +167,7 @@ def test_a_request_goes_up_and_a_result_comes_down_untouched(make_rig: MakeRig) 
 def test_writes_are_copied_and_acknowledged_together(make_rig: MakeRig) -> None:
     rig, hosts = root_of_four(make_rig)
     write = Message(hosts[2], GROUP, WRITE, rank=2, lanes=ALL_LANES)
-    read = Message(hosts[2], GROUP, READ, rank=2)  # has slots of its own
+    read = Message(hosts[2], GROUP, READ, rank=2)  # reads have separate slots
     acks = [(child, Message(hosts[child - 1], hosts[2], ACKNOWLEDGEMENT, rank=2)) for child in (4, 1, 2, 3)]
     again = replace(write, retry=1)
     received = sent(rig, (3, write), *acks[:2], (3, again), (3, read), *acks[2:], (3, again))
@@ -218,7 +218,7 @@ def test_operators(make_rig: MakeRig, operator: str) -> None:
     ]
     ((_, (result,)),) = sent(rig, *packets).items()
     assert result.lanes == combined(number, given)[0]
-    assert result.overflow == (operator == "sum")  # of 32 lanes at the edges, one at least
+    assert result.overflow == (operator == "sum")  # at least one of 32 lanes at the limits overflows
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_operators(make_rig: MakeRig, operator: str) -> None:
         ((2**30, 2**30, 0, 0), 1),
         ((-(2**30), -(2**30), 0, 0), 0),
         ((-(2**30), -(2**30), -1, 0), 1),
-        ((2**30, 2**30, -1, -1), 1),  # of a partial sum: it stays
+        ((2**30, 2**30, -1, -1), 1),  # the overflow of a partial sum is kept
         ((2**31 - 1, -(2**31), 1, 0), 0),
     ],
 )
@@ -314,7 +314,10 @@ def networks(draw: st.DrawFn) -> tuple[Topology, list[CollectiveGroup]]:
 
 
 def tree_of_switches(parents: Sequence[int], hosts: int) -> Topology:
-    """Return a tree: switch i + 1 is below switch parents[i], or the last one before it; the last get hosts first."""
+    """Return a tree in which switch i + 1 is below switch parents[i], or the last one before it.
+
+    The last switches get hosts first.
+    """
     builder = Builder("tree")
     switches = [builder.switch("s0", 0)]
     for number, parent in enumerate(parents, start=1):
@@ -326,7 +329,7 @@ def tree_of_switches(parents: Sequence[int], hosts: int) -> Topology:
 
 
 class Hosts:
-    """Members and initiators, with lanes made from numbers; each rank has this number of operations of each kind."""
+    """Members and initiators. Each rank has the same number of operations of each kind, with lanes from numbers."""
 
     def __init__(
         self, network: Network, groups: Sequence[CollectiveGroup], operations: int, rng: random.Random
@@ -336,7 +339,7 @@ class Hosts:
         self.groups = {group.number: group for group in groups}
         self.trees = {group.number: len(trees(self.topology, group)) for group in groups}
         self.operators = {group.number: rng.choice(list(OPERATORS.values())) for group in groups}
-        self.answered: dict[tuple[int, int, int, int], Message] = {}  # by opcode of the request, group, rank, sequence
+        self.answered: dict[tuple[int, int, int, int], Message] = {}  # by opcode, group, rank, sequence
         self.delivered: Counter[tuple[int, int, int, int]] = Counter()  # by member, group, rank, sequence
         self.seen: dict[tuple[int, int, int], Seen] = {}  # writes, by member, group, rank
         self.wanted = {
@@ -360,7 +363,7 @@ class Hosts:
         return self._lanes[of]
 
     def post(self, again: bool = False) -> list[tuple[str, int, Message]]:
-        """Return the requests that the windows allow and, with `again`, all unanswered ones."""
+        """Return the requests that the windows allow, and also all unanswered requests if `again`."""
         found = []
         for what in sorted(self.wanted - self.answered.keys()):
             opcode, number, rank, sequence = what
@@ -412,7 +415,7 @@ class Hosts:
             group = self.groups[number]
             seen = self.seen.setdefault((host, number, rank), Seen(group.first_sequence, group.rank_slots))
             if not seen.within(sequence):
-                return []  # so late that its initiator has been answered
+                return []  # a late packet, whose initiator has already been answered
             self.delivered[host, number, rank, sequence] += seen.note(sequence)
             return [self._into(host, self._answer(host, message, ACKNOWLEDGEMENT, ()))]
         assert message.source == group_address(message.tree, number)
@@ -430,7 +433,7 @@ class Hosts:
         return replace(message, source=source, destination=destination, opcode=opcode, lanes=given, dscp=ANSWER_DSCP)
 
     def check(self) -> None:
-        """Check that every request is answered, and that the answers equal numpy's."""
+        """Check that every request is answered, and that the answers are equal to numpy's results."""
         assert self.answered.keys() == self.wanted
         for (opcode, number, rank, sequence), message in self.answered.items():
             members = self.groups[number].members
@@ -528,7 +531,7 @@ def test_without_loss_one_aggregate_a_link_and_operation(
         found = trees(topology, group)
         tree = found[tree_of(0 if opcode == PUSH else rank, sequence, len(found)) - 1]
         switches = [node for node, children in tree.down.items() if children]
-        # From each switch but the root to the one above it; then to the initiator, or over every link to all members.
+        # From each switch except the root to the switch above it; then to the initiator, or on all links to members.
         if opcode != PUSH:
             expected += len(switches) - 1 + steps_down(topology, tree, group.members[rank])
         elif rank == 0:

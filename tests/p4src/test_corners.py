@@ -1,4 +1,4 @@
-"""Corner cases of programs that no run reaches: tables without entries, and the ends of number ranges."""
+"""Corner cases of programs that runs do not reach: tables without entries, and the limits of number ranges."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DROP_NO_ROUTE = 4
 
 
 def rig_without(program: str, table: str, switch_view: SwitchView = VIEW, **parameters: object) -> BuiltinRig:
-    """Return a switch whose controller has left a table as in the program."""
+    """Return a switch to whose table `table` the controller has written nothing."""
     entries = list(programs.parameters(program, parameters).entries(switch_view))
     kept = [entry for entry in entries if getattr(entry, "table", None) != table]
     assert len(kept) < len(entries)
@@ -45,7 +45,7 @@ def rig_without(program: str, table: str, switch_view: SwitchView = VIEW, **para
 
 
 def after_a_hop(frame: bytes) -> bytes:
-    """Return a frame without what every switch changes: TTL and header checksum."""
+    """Return a frame without the fields that every switch changes: TTL and header checksum."""
     return frame[:22] + frame[23:24] + frame[26:]
 
 
@@ -93,7 +93,7 @@ def test_a_flow_without_udp_keeps_its_path() -> None:
         ip = IP(src="10.0.0.2", dst=f"10.1.0.{host}")
         sent = [bytes(Ether(src=mac("10.0.0.2"), dst=mac(FAR.destination)) / ip / TCP(sport=p)) for p in (1, 2)]
         (first, second) = (rig.run([Sent(1, frame)]) for frame in sent)
-        assert list(first) == list(second)  # ports of TCP are not looked at
+        assert list(first) == list(second)  # programs do not read TCP ports
         ports |= {*first}
     assert ports == {5, 6, 7, 8}
 
@@ -114,7 +114,7 @@ def test_a_candidate_that_is_not_known_takes_no_packet() -> None:
 
 
 def test_classes_beside_the_lanes_and_packets_without_ecn_pass() -> None:
-    """Priorities 0 and 7 are not lanes; a packet without a route has no port."""
+    """Priorities 0 and 7 are not lanes. A packet without a route has no port."""
     rig = BuiltinRig("dart", programs.parameters("dart", {"threshold_bytes": 0}).entries(AGG))
     for ecn in (NOT_ECT, ECT0):
         assert ports_of(rig, [data(FIRST, dscp=dscp, ecn=ecn) for dscp in (0, 56)]) == [1, 1]
@@ -128,16 +128,16 @@ def test_classes_beside_the_lanes_and_packets_without_ecn_pass() -> None:
 
 
 def test_more_flows_stop_than_were_known() -> None:
-    """ACCurate: one flow is bottlenecked elsewhere at twice the capacity, and the flow that stops was not counted."""
+    """In ACCurate, one flow is bottlenecked elsewhere at twice the capacity, and an uncounted flow stops."""
     rig = BuiltinRig("accurate", programs.parameters("accurate", {}).entries(view({OUT: 10})))
-    capacity = 9_500_000  # with the headroom
+    capacity = 9_500_000  # capacity without the headroom
     rig.run([Sent(1, frame_of(0, 1000, capacity, INIT), 1)])
     for name, value in (("m", 1), ("b", 2 * capacity), ("b_max", 2 * capacity), ("n", 0)):
         size = len(rig.switch.register_read(f"{name}_of", OUT))
         rig.switch.register_write(f"{name}_of", OUT, value.to_bytes(size, "big"))
     end = int.from_bytes(rig.switch.register_read("period_end_of", OUT), "big")
     (frame,) = rig.run([Sent(1, frame_of(1, capacity, 2 * capacity), end)])[OUT]
-    assert read(frame) == (1, capacity, capacity)  # the divisor is 1, and not 0
+    assert read(frame) == (1, capacity, capacity)  # the divisor is 1, not 0
 
 
 def test_credits_that_nobody_sent_are_not_saved_up() -> None:
@@ -149,7 +149,7 @@ def test_credits_that_nobody_sent_are_not_saved_up() -> None:
 
 
 def test_a_rate_is_halved_at_most_and_grows_to_the_capacity() -> None:
-    """30 packets arrive at once, then none for a quarter of an RTT, and none afterwards."""
+    """30 packets arrive at once, and no packet afterwards."""
     rig = BuiltinRig("rcp", programs.parameters("rcp", {"alpha": 0.9, "beta": 0.4}).entries(QUEUE_VIEW))
     model = Model(0.9, 0.4)
     frame = FLOW.data(wire_bytes=1058)
@@ -175,7 +175,7 @@ def test_a_weight_without_an_entry_counts_for_nothing() -> None:
 
 @pytest.mark.parametrize("link", range(1, 8))
 def test_the_smallest_share_elsewhere_is_a_flows_limit(link: int) -> None:
-    """s-PERC: of eight links one allows 1 Gb/s and the others more."""
+    """In s-PERC, one of eight links allows 1 Gb/s, and the others allow more."""
     flow = FlowState()
     for place, record in enumerate(flow.records):
         record.update(b=(1 if place == link else 5) * 1_000_000, x=5_000_000, state=B, ignore=0)
@@ -191,7 +191,7 @@ def test_a_window_is_of_a_packet_at_least() -> None:
     for epoch in range(1, 10):
         frame = FlowState().frame(OUT, epoch=epoch, let_through=0xFFFFFF)
         given.append(CONTROL.get("let_through", through(rig, OUT, frame, 13 * epoch), AFTER_BTH))
-    assert given == [4, 2, 1, 1, 1, 1, 1, 1, 1]  # 4/5 of a packet is one
+    assert given == [4, 2, 1, 1, 1, 1, 1, 1, 1]  # 4/5 of a packet counts as one packet
 
 
 def test_a_window_is_of_65535_packets_at_most() -> None:
@@ -202,7 +202,7 @@ def test_a_window_is_of_65535_packets_at_most() -> None:
 
 
 def test_a_copy_that_is_pruned_is_not_lost_again() -> None:
-    """With `switch.loss`, the acknowledgement of all goes to one host, and the program drops the copies for others."""
+    """With `switch.loss`, the acknowledgement of all is for one host, and the program drops the other copies."""
     group = CollectiveGroup(1, (0, 1, 2, 3), window=W)
     entries = programs.parameters("collective", {}).entries(view_of(ALONE, ALONE.switches[0].name, group))
     rig = BuiltinRig("collective", entries, **{LOSS: "0"})

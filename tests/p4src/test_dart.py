@@ -1,6 +1,6 @@
 """In-order flow deflection: deflected packets and their ports, the contents of the table, and the lanes.
 
-The reference model is a Python table that gets only the program's random choices.
+The reference model is a table in Python. It takes only the random choices from the program.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ COUNTERS = ("deflected", "allocated", "freed", "expired", "table_full", "tokens_
 
 BTH_BYTE = 42
 
-LANE_DSCP = (24, 32)  # of priorities 3 and 4
+LANE_DSCP = (24, 32)  # DSCPs of priorities 3 and 4
 
 
 def switch(name: str) -> PortView:
@@ -96,7 +96,7 @@ def dscp_of(frame: bytes) -> int:
 
 
 def out(rig: Rig, *packets: tuple[int, bytes], now: int = 0) -> list[tuple[int, bytes]]:
-    """Return (port, frame) of each packet that was sent as (port, frame)."""
+    """Send packets, given as (port, frame), and return (port, frame) of each packet that left."""
     sent = []
     for port, frame in packets:
         received = rig.run([Sent(port, frame, now)])
@@ -144,14 +144,14 @@ def test_a_message_is_deflected_as_one_and_its_last_packet_frees_the_entry(make_
 
 
 def test_tokens_lanes_and_a_full_table_on_any_switch(make_rig: MakeRig) -> None:
-    """Packets come from above to a ToR, by message (destination QP), with a table of two entries."""
+    """Messages, each with its destination QP, come from above to a ToR whose table has two entries."""
     rig = make_rig("dart", {"threshold_bytes": 0, "dft_entries": 2}, AGG)
     whole = (FIRST, MIDDLE, LAST)
     messages = {
         1: [data(part, psn=psn, qp=1) for psn, part in enumerate(whole)],
         2: [data(part, 1, psn=psn, qp=2) for psn, part in enumerate(whole)],
-        3: [data(part, psn=psn, qp=3) for psn, part in enumerate(whole)],  # finds no entry
-        4: [data(ONLY, qp=4)],  # needs none
+        3: [data(part, psn=psn, qp=3) for psn, part in enumerate(whole)],  # finds no free entry
+        4: [data(ONLY, qp=4)],  # needs no entry
         5: [data(part, 0, psn=psn, qp=5) for psn, part in enumerate(whole)],  # without tokens
         6: [data(ONLY, qp=6, dscp=LANE_DSCP[1])],  # in the last lane
     }
@@ -281,12 +281,12 @@ def test_as_printed_entries_never_expire() -> None:
 
 
 def test_visits_are_told_apart_by_tokens() -> None:
-    """A message passes with 4 tokens, and again with 2, so there are two entries, one for each visit."""
+    """A message passes with 4 tokens, and again with 2 tokens. Each visit has its own entry."""
     rig = make()
     first_visit = ports_of(rig, [data(FIRST, 4)], by=4)
     second_visit = ports_of(rig, [data(FIRST, 2)], by=5)
     assert len(keys(rig)) == 2
-    # The last packet's first visit leaves the second one's entry to the packets that are still to come.
+    # The first visit of the last packet does not free the entry of the second visit.
     assert ports_of(rig, [data(MIDDLE, 4), data(LAST, 4)]) == first_visit * 2
     assert ports_of(rig, [data(MIDDLE, 2), data(LAST, 2)], by=5) == second_visit * 2
     assert keys(rig) == []
@@ -331,7 +331,7 @@ def test_any_port_to_a_switch_but_the_normal_and_the_ingress_one_equally_likely(
     allowed = {*DOWN, *UP} - {normal, by}
     assert set(chosen) == allowed
     for port in allowed:
-        # Six standard deviations of the binomial distribution.
+        # The tolerance is six standard deviations of the binomial distribution.
         share = 1 / len(allowed)
         assert abs(chosen[port] - count * share) < 6 * (count * share * (1 - share)) ** 0.5
 
@@ -381,7 +381,7 @@ def test_a_turn_from_down_to_up_changes_the_lane() -> None:
 
 def test_no_other_turn_changes_the_lane() -> None:
     rig = make()
-    sent = [(1, TO_POD), (1, TO_TOR2), (4, TO_TOR1)]  # up, up to down, down
+    sent = [(1, TO_POD), (1, TO_TOR2), (4, TO_TOR1)]  # up, from up to down, down
     for by, flow in sent:
         assert dscp_of(out(rig, (by, data(ONLY, 0, flow=flow)))[0][1]) == LANE_DSCP[0]
     assert dscp_of(out(rig, (4, data(ONLY, 0, flow=TO_POD, dscp=48)))[0][1]) == 48
@@ -438,7 +438,7 @@ def test_the_udp_checksum_is_taken_off_with_a_token() -> None:
 def test_marks_follow_the_sum_of_the_lanes() -> None:
     for others, marked in (({4: 22_400, 6: 99_999}, False), ({4: 22_656}, True), ({3: 99_999, 4: 22_400}, False)):
         rig = make(threshold_bytes=1 << 31)
-        waiting(rig, 1, others)  # what the packet's own queue holds is gone: it leaves it empty
+        waiting(rig, 1, others)  # the packet's own queue is empty after it has left
         _, after = out(rig, (4, data(MIDDLE)))[0]
         assert (dissect(after)[IP].tos & 3 == 3) == marked
 
@@ -459,7 +459,7 @@ class Table:
     with_tokens: bool
     threshold_bytes: int
     lanes: int
-    held: dict[int, Entry] = field(default_factory=dict)  # by place
+    held: dict[int, Entry] = field(default_factory=dict)  # entries by place
     counts: Counter[str] = field(default_factory=Counter)
 
     def packet(
@@ -475,7 +475,10 @@ class Table:
         lane: int,
         position: int,
     ) -> tuple[int, int, int]:
-        """Return port, tokens and lane of a packet that the program sends to `chosen`; port -1: it may not go there."""
+        """Return port, tokens and lane of a packet that the program sends to `chosen`.
+
+        Port -1 means that the packet must not go there.
+        """
         port = normal
         key = (flow, qp, tokens if self.with_tokens else 0)
         matches = tokens > 0 and (lane < self.lanes - 1 or not self.with_tokens)
@@ -577,7 +580,7 @@ def test_a_lane_that_no_dscp_says_is_refused() -> None:
 
 @pytest.mark.parametrize(("timeout_ns", "ticks"), [(50_000, 50), (1, 1), (0, 2**48 - 1), (10**18, 2**48 - 1)])
 def test_ticks_of_the_clock_count_the_timeout(timeout_ns: int, ticks: int) -> None:
-    """They have 48 bits; a longer time-out means never."""
+    """Ticks have 48 bits. A longer time-out means that entries never expire."""
     coarse = replace(AGG, tick_ns=Fraction(1_000))
     parameters = programs.parameters("dart", {"entry_timeout_ns": timeout_ns})
     entries = parameters.entries(coarse)

@@ -16,7 +16,7 @@ from tests.p4src.queues import OUT, QueueRig
 from tests.p4src.rigs import Sent
 
 FLOW = Flow()
-PACKET_BYTES = 800  # ten cells
+PACKET_BYTES = 800  # size of ten cells
 
 
 def marked(frames: Sequence[tuple[int, bytes]]) -> list[int]:
@@ -24,13 +24,16 @@ def marked(frames: Sequence[tuple[int, bytes]]) -> list[int]:
 
 
 def burst(count: int, ecn: int = ECT0) -> list[tuple[int, bytes]]:
-    """Send `count` packets at once. Packet 0 leaves immediately; packet i > 0 leaves count - 1 - i in the queue."""
+    """Return `count` packets that arrive at once.
+
+    Packet 0 leaves immediately. When packet i > 0 leaves, count - 1 - i packets remain in the queue.
+    """
     frame = FLOW.data(wire_bytes=PACKET_BYTES, ecn=ecn)
     return [(0, numbered(frame, i)) for i in range(count)]
 
 
 def step(packets: int) -> dict[str, object]:
-    """Return parameters that mark packets that leave more than this number of packets behind."""
+    """Return parameters by which a packet is marked if more than `packets` packets remain in the queue."""
     size = packets * PACKET_BYTES
     return {"kmin_bytes": size, "kmax_bytes": size, "reference_rate_bps": None}
 
@@ -74,9 +77,9 @@ def test_a_mark_made_before_is_not_counted_again() -> None:
 def test_probability_grows_from_nothing_at_kmin_to_pmax_at_kmax(
     depth: int, expected: float, architecture: str | None
 ) -> None:
-    """With a standing queue each packet leaves `depth` behind. Kmin is 50 packets, Kmax 150, and Pmax 0.4.
+    """With a standing queue, `depth` packets remain after each packet. Kmin is 50 packets, Kmax 150, and Pmax 0.4.
 
-    For TNA it grows in 32 steps, each of which has the probability of its middle.
+    On TNA the probability grows in 32 steps. Each step has the probability of its middle.
     """
     samples = 3000
     size = PACKET_BYTES
@@ -84,7 +87,8 @@ def test_probability_grows_from_nothing_at_kmin_to_pmax_at_kmax(
     rig = QueueRig("ecn", wanted, architecture=architecture)
     if architecture is not None and expected not in (0.0, 1.0):
         expected = ((depth - 50) * 32 // 100 - (1 if (depth - 50) * 32 % 100 == 0 else 0) + 0.5) / 32 * 0.4
-    # A burst of depth + 2 (the first leaves at once), then one for each that leaves, just before it does.
+    # A burst of depth + 2 packets, the first of which leaves at once. Then a packet arrives just before each
+    # departure.
     rig.inject(burst(depth + 1))
     frame = FLOW.data(wire_bytes=size)
     rig.inject((size * (i + 1) - 1, numbered(frame, depth + 1 + i)) for i in range(samples))

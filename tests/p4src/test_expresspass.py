@@ -1,4 +1,4 @@
-"""ExpressPass's limit on credits, and the load balancer that gives both directions one path."""
+"""ExpressPass's limit on credits, and the load balancer that gives both directions the same path."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ def psns(frames: list[bytes]) -> list[int]:
 
 @pytest.mark.parametrize("left_ns", [None, int(CREDIT_NS) // 2, int(2 * CREDIT_NS), 1])
 def test_a_link_lets_credits_through_as_it_can_carry_data(make_rig: MakeRig, left_ns: int | None) -> None:
-    """Of twelve credits at once a burst of eight passes. Later one passes in each time of a credit and its packet.
+    """Of twelve credits that arrive at once, a burst of eight passes.
 
-    This also holds if the clock, which has 48 bits, wraps `left_ns` after the burst.
+    Later, one credit passes in each time that the link needs for a credit and its data packet. This
+    also holds if the clock, which has 48 bits, wraps `left_ns` after the burst.
     """
     rig = make_rig("expresspass")
     if not rig.sets_clock:
@@ -51,7 +52,7 @@ def test_a_link_lets_credits_through_as_it_can_carry_data(make_rig: MakeRig, lef
 
 @pytest.mark.parametrize(("more_bytes", "overhead_bytes"), [(0, 0), (8, 0), (8, 24), (0, -58), (8, -58)])
 def test_a_credit_takes_the_link_by_its_size(make_rig: MakeRig, more_bytes: int, overhead_bytes: int) -> None:
-    """Check the link's charge for a frame, too, which is at least a flit of 16 bytes."""
+    """Also check a frame's overhead on the link, where it is charged at least a flit of 16 bytes."""
     view = replace(VIEW, frame_overhead_bytes=overhead_bytes)
     rig = make_rig("expresspass", {"burst_credits": 1}, view=view)
     if not rig.sets_clock:
@@ -68,7 +69,7 @@ def test_a_credit_takes_the_link_by_its_size(make_rig: MakeRig, more_bytes: int,
 @pytest.mark.parametrize("overhead_bytes", [0, 24, -58])
 @pytest.mark.parametrize("chip", [TnaRig, T2naRig])
 def test_a_chip_meters_the_bytes_of_a_credit_and_its_fcs(chip: type[BuiltinRig], overhead_bytes: int) -> None:
-    """The burst is eight credits of 70 bytes, so seven of 74 pass, and the next one after 32 more bytes."""
+    """The burst is eight credits of 70 bytes. So seven of 74 bytes pass, and the next one 32 bytes later."""
     view = replace(chip.device_view(VIEW), frame_overhead_bytes=overhead_bytes)
     rig = chip("expresspass", programs.parameters("expresspass", {}).entries(view))
     sizes = [max(CREDIT_BYTES + more + overhead_bytes, 16) for more in range(9)]
@@ -92,7 +93,7 @@ def test_both_directions_take_one_path_and_pairs_of_hosts_several(make_rig: Make
     rig = make_rig("ecn", load_balancer="symmetric")
     flows = [Flow("10.1.0.1", f"10.1.3.{i}", 49152 + i) for i in range(2, 42)]
     there = rig.run([Sent(1, flow.data(psn=i)) for i, flow in enumerate(flows)])
-    # The other end, whose ports up are numbered alike.
+    # The switch at the other end, whose ports up have the same numbers.
     uplinks = replace(VIEW, device_id=6, routes=[Route(IPv4Network("10.0.0.0/8"), (5, 6, 7, 8))])
     rig = make_rig("ecn", view=uplinks, load_balancer="symmetric")
     back = rig.run([Sent(1, reverse_of(flow).data(psn=i)) for i, flow in enumerate(flows)])

@@ -1,4 +1,4 @@
-"""Form of the P4 programs: the purpose of a file is in its first ten lines, and lines have at most 100 columns."""
+"""Form of the P4 programs: the first ten lines state a file's purpose, and lines have at most 100 columns."""
 
 from __future__ import annotations
 

@@ -79,8 +79,8 @@ def test_what_is_not_rocev2_is_forwarded_too(make_rig: MakeRig) -> None:
     others = [bytes(head / UDP(sport=53, dport=53) / b"abc"), bytes(head / TCP(sport=1, dport=80) / b"hello")]
     fragment = head.copy()
     fragment.frag = 100
-    others.append(bytes(fragment / (b"x" * 4)))  # too short for a UDP header, which it does not have
-    others.append(bytes(head / TCP()) + bytes(20))  # an Ethernet trailer
+    others.append(bytes(fragment / (b"x" * 4)))  # a fragment without a UDP header
+    others.append(bytes(head / TCP()) + bytes(20))  # with an Ethernet trailer
     received = make_rig("ecn").run([Sent(1, frame) for frame in others])
     assert [len(frame) for frame in received[2]] == [len(frame) for frame in others]
     assert all(frame[34:] == other[34:] and frame[22] == 8 for frame, other in zip(received[2], others, strict=True))
@@ -98,12 +98,12 @@ def test_a_flow_keeps_its_path_and_flows_spread(make_rig: MakeRig) -> None:
     assert all(len(ports) == 1 for ports in port_of.values())
     load = Counter(port for ports in port_of.values() for port in ports)
     assert set(load) == {5, 6, 7, 8}
-    # Binomial(256, 1/4): mean 64, standard deviation 6.9; four of those on either side.
+    # Binomial(256, 1/4) has mean 64 and standard deviation 6.9. The tolerance is four standard deviations.
     assert all(36 <= count <= 92 for count in load.values())
 
 
 def test_ports_are_equally_likely_whatever_the_tuple_differs_in(make_rig: MakeRig) -> None:
-    """Sources and destinations differ with one entropy: all hosts of a rack send to one pod."""
+    """All hosts of a rack send to one pod, so sources and destinations differ, and the entropy is the same."""
     flows = [Flow(f"10.0.0.{s}", f"10.1.{r}.{d}", 49152) for s in (2, 3) for r in range(16) for d in range(2, 10)]
     received = make_rig("ecn").run([Sent(1, flow.data(psn=i)) for i, flow in enumerate(flows)])
     load = [len(received[port]) for port in (5, 6, 7, 8)]
@@ -112,7 +112,7 @@ def test_ports_are_equally_likely_whatever_the_tuple_differs_in(make_rig: MakeRi
 
 
 def test_switches_one_behind_the_other_split_their_flows_independently(make_rig: MakeRig) -> None:
-    """A second switch gets the packets of one port of the first, and still uses all of its own ports."""
+    """A second switch gets only the packets of one port of the first switch, and still uses all of its ports."""
     flows = [to("10.1.2.3", entropy) for entropy in range(49152, 49152 + 1024)]
     first = make_rig("ecn").run([Sent(1, flow.data(psn=i)) for i, flow in enumerate(flows)])
     other: SwitchView = replace(VIEW, device_id=6)
@@ -135,10 +135,10 @@ def test_another_seed_is_another_choice_of_paths(make_rig: MakeRig) -> None:
 
 
 def test_priority_is_that_of_the_dscp(make_rig: MakeRig) -> None:
-    """The queue in which `trim` counts a packet shows it: those of priorities 3 and 6 have no room here."""
+    """Check in which queue `trim` counts a packet. The queues of priorities 3 and 6 have no room."""
     rig = make_rig("trim", {"queue_bytes": 50, "header_queue_bytes": 50, "trimming": False})
     received = rig.run([Sent(1, FLOW.data(psn=dscp, dscp=dscp)) for dscp in range(64)])
-    # BMv2 serves its queues by priority, so the order is its own.
+    # BMv2 serves its queues by priority, so it sends the packets in another order.
     assert sorted(psn_of(frame) for frame in received[2]) == [dscp for dscp in range(64) if dscp not in (24, 48)]
     assert rig.counter("queue_dropped", 2) == 2
 

@@ -35,7 +35,7 @@ from topologies.routing import Route
 FLOW = Flow()
 MAX_HOPS = 8
 RATE_CODE_100G = 10
-SHIM = 54  # where it starts
+SHIM = 54  # position of the shim in a frame
 
 
 def records(frame: bytes) -> list[Packet]:
@@ -102,9 +102,9 @@ def test_bytes_before_the_packet_are_counted_for_each_port(make_rig: MakeRig) ->
     view = replace(VIEW, frame_overhead_bytes=24)
     there, back = FLOW, Flow("10.0.0.3", "10.0.0.2")
     sent = [
-        Sent(1, there.telemetry(psn=0, wire_bytes=1000)),  # leaves with 1008, costs 1032
+        Sent(1, there.telemetry(psn=0, wire_bytes=1000)),  # leaves with 1008 bytes and costs 1032
         Sent(1, there.data(psn=1, wire_bytes=1000)),  # 1024
-        Sent(2, back.telemetry(psn=2, wire_bytes=500)),  # another port
+        Sent(2, back.telemetry(psn=2, wire_bytes=500)),  # leaves by another port
         Sent(1, there.telemetry(psn=3, opcode=WITH_INT + ACKNOWLEDGE, wire_bytes=100)),  # 124
         Sent(1, there.telemetry(psn=4, wire_bytes=1000)),
         Sent(1, there.telemetry(psn=5, wire_bytes=1000)),
@@ -120,7 +120,7 @@ def test_headers_that_links_do_not_charge_are_not_counted() -> None:
     frames = [FLOW.telemetry(psn=psn, wire_bytes=1050) for psn in range(3)]  # each leaves with 1058
     received = rig.run([Sent(1, frame) for frame in frames])
     assert [records(f)[-1].tx_units for f in received[2]] == [psn * 1000 // 128 for psn in range(3)]
-    # Of 64 bytes six would be left, but a frame takes a flit.
+    # Six of 64 bytes would remain, but a frame is charged at least a flit.
     answers = [FLOW.telemetry(psn=psn, opcode=WITH_INT + ACKNOWLEDGE, wire_bytes=64) for psn in range(70)]
     last = rig.run([*(Sent(1, answer) for answer in answers), Sent(1, frames[0])])[2][-1]
     assert records(last)[-1].tx_units == (3 * 1000 + 70 * 16) // 128
@@ -147,16 +147,19 @@ def test_truncated_shims_and_records_are_malformed(make_rig: MakeRig) -> None:
 
 
 def test_queue_and_time_are_those_of_the_departure() -> None:
-    """In a burst packet i leaves after those before it, and leaves the rest in the queue. A byte takes a nanosecond."""
+    """In a burst, packet i leaves after the packets before it, while the rest is in the queue.
+
+    A byte takes a nanosecond.
+    """
     view: SwitchView = replace(QUEUE_VIEW, port_rates_bps=dict.fromkeys(range(1, 9), 10_000_000_000))
     rig = QueueRig("int", {}, view)
-    size, count = 792, 10  # 800 with the record: ten cells
+    size, count = 792, 10  # 800 bytes, or ten cells, with the record
     rig.inject((100, FLOW.telemetry(psn=i, wire_bytes=size)) for i in range(count))
     for i, (arrived_ns, frame) in enumerate(rig.run()):
         record = records(frame)[0]
         assert record.timestamp_ns == 100 + 800 * i
         assert arrived_ns == record.timestamp_ns + 800
-        # Waiting packets have not got their record yet: 792 bytes each.
+        # Packets in the queue have no record yet, and have 792 bytes each.
         behind = 0 if i == 0 else count - 1 - i
         assert record.queue_cells in (behind * size // 80, -(-behind * size // 80))
         assert record.tx_units == i * 800 // 128
@@ -182,7 +185,7 @@ def test_a_rate_without_a_code_is_named() -> None:
 
 @pytest.mark.parametrize(("arch", "most"), [("v1model", 15), ("tna", 8), ("t2na", 8)])
 def test_the_number_of_hops_has_a_limit(arch: str, most: int) -> None:
-    """A shim counts up to 15 hops; a chip parses at most seven records."""
+    """A shim counts at most 15 hops, and a chip parses at most seven records."""
     source = programs.program("int").source
     compile_program(source, (), {"INT_MAX_HOPS": str(most)}, arch)
     with pytest.raises(UserError, match="INT_MAX_HOPS: expected at most 8 for TNA and T2NA, and 15 for v1model"):
@@ -212,7 +215,7 @@ def test_dissection_agrees_with_the_layout() -> None:
 
 
 def test_a_path_has_the_id_of_its_links(make_rig: MakeRig) -> None:
-    """Check parallel links, too: a reaction point with several paths compares only records with the same id."""
+    """Also check parallel links. A reaction point with several paths compares only records with the same id."""
     network = topologies.build("leaf-spine", {"spines": 1, "links_per_spine": 4, "hosts_per_leaf": 2})
     links = path_ids(network).links["leaf0"]
     assert sorted(links) == [3, 4, 5, 6]

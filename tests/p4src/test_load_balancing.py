@@ -1,4 +1,4 @@
-"""Load balancers, one file each, with every program; ECMP's paths are tested with forwarding."""
+"""Load balancers with every program. The tests of forwarding include ECMP's paths."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.p4src.packets import Flow, mac, psn_of
 from tests.p4src.queues import OUT, QueueRig
 from tests.p4src.rigs import BuiltinRig, Rig, Sent
 
-FAR = Flow("10.0.0.2", "10.1.2.3")  # by one of the ports 5 to 8
-NEAR = Flow("10.0.0.2", "10.0.0.3")  # by port 2 alone
-PRIORITY = 3  # of their DSCP
+FAR = Flow("10.0.0.2", "10.1.2.3")  # routed to one of ports 5 to 8
+NEAR = Flow("10.0.0.2", "10.0.0.3")  # routed to port 2
+PRIORITY = 3  # priority of the packets' DSCP
 
 PAGE = (Path(__file__).parents[2] / "docs" / "p4-programs.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"```p4\n(.*?)```", PAGE, re.DOTALL)
@@ -41,7 +41,7 @@ def built_in(program: str, load_balancer: str) -> BuiltinRig:
 
 @pytest.mark.parametrize("program", programs.names())
 def test_round_robin_takes_the_ports_of_a_group_in_turn(make_rig: MakeRig, program: str) -> None:
-    """One flow uses four ports; the other group (ports 3 and 4) has its own turn."""
+    """One flow uses four ports. The other group (ports 3 and 4) has its own turn."""
     rig = make_rig(program, load_balancer="round_robin")
     other = Flow("10.0.0.2", "10.0.1.9")
     sent = [Sent(1, (other if i % 3 == 2 else FAR).data(psn=i)) for i in range(12)]
@@ -53,7 +53,7 @@ def test_round_robin_takes_the_ports_of_a_group_in_turn(make_rig: MakeRig, progr
 
 @pytest.mark.parametrize("program", programs.names())
 def test_drill_takes_the_shortest_queue_once_it_has_seen_it(program: str) -> None:
-    """All queues but that of port 7 are in use; the last choice is one of the candidates."""
+    """Only the queue of port 7 is empty. The last choice is one of the candidates."""
     rig = built_in(program, "drill")
     chosen = []
     for i in range(64):
@@ -63,9 +63,9 @@ def test_drill_takes_the_shortest_queue_once_it_has_seen_it(program: str) -> Non
         chosen += [port for port, _ in rig.switch.process(1, FAR.data(psn=i), i)]
     assert len(chosen) == 64
     first = chosen.index(7)
-    assert first < 16  # each draw of two of four has it with probability 1/2
+    assert first < 16  # each draw of two ports out of four contains port 7 with probability 1/2
     assert set(chosen[first:]) == {7}
-    assert 8 not in chosen  # it is the longest: two draws have a shorter one
+    assert 8 not in chosen  # it has the longest queue, and each two draws contain a shorter one
 
 
 def test_drill_chooses_by_the_queue_of_the_packets_own_priority() -> None:
@@ -73,12 +73,12 @@ def test_drill_chooses_by_the_queue_of_the_packets_own_priority() -> None:
     for port in (5, 6, 8):
         rig.switch.register_write("queue_bytes", port << 3 | 6, (1_000_000).to_bytes(4, "big"))
     chosen = Counter(port for i in range(256) for port, _ in rig.switch.process(1, FAR.data(psn=i), i))
-    assert set(chosen) == {5, 6, 7, 8}  # all of priority 3 are empty, and the first of equals is kept
+    assert set(chosen) == {5, 6, 7, 8}  # all queues of priority 3 are empty, and the first of equal ones is kept
 
 
 @pytest.mark.parametrize(("program", "unlimited"), [*((name, False) for name in programs.names()), ("trim", True)])
 def test_what_drill_counts_is_what_the_queue_holds(program: str, unlimited: bool) -> None:
-    """Trim counts packets in queues with a limit, and DRILL those in the others."""
+    """Trim counts the packets in queues with a limit, and DRILL counts those in other queues."""
     view = replace(VIEW, port_rates_bps=dict.fromkeys(VIEW.port_rates_bps, 10**10))
     room = {"queue_bytes": 1_000_000} if program == "trim" else {}  # for all frames
     rig = QueueRig(program, room, view, load_balancer="drill")
@@ -95,7 +95,7 @@ def test_what_drill_counts_is_what_the_queue_holds(program: str, unlimited: bool
 
 
 def test_packets_spread_by_queue_finish_a_permutation_before_flows_that_collide() -> None:
-    """In a fat-tree ECMP puts two of the flows on one link; DRILL and round robin do not."""
+    """In a fat-tree, ECMP puts two of the flows on the same link, but DRILL and round robin do not."""
     ends = {}
     for name in ("ecmp", "round_robin", "drill"):
         settings = ["topology.k=4", "workload.size_bytes=60000", "cc=dctcp", f"switch.load_balancing={name}"]
@@ -107,7 +107,7 @@ def test_packets_spread_by_queue_finish_a_permutation_before_flows_that_collide(
 
 
 def test_a_file_anywhere(tmp_path: Path) -> None:
-    """Check that it needs neither entries of its own nor a list of names."""
+    """Check that a load balancer in any file needs neither its own entries nor a list of names."""
     file = tmp_path / "first_member.p4"
     file.write_text(FIRST_MEMBER)
     found = load_balancing.find("first_member.p4", tmp_path)
@@ -170,7 +170,7 @@ def test_what_cannot_be_one(tmp_path: Path) -> None:
         load_balancing.find("a-b.p4", tmp_path)
 
 
-GROUP_OF_FAR = 2  # of ports, as the routes of VIEW have them
+GROUP_OF_FAR = 2  # group of ports in the routes of VIEW
 
 
 def detours(
@@ -197,13 +197,13 @@ DETOURS = detours((1, 2), 3)
 
 
 def spread(rig: Rig, source: str, destination: str) -> Counter[int]:
-    """Return the packets of 600 flows by their ports."""
+    """Send a packet of each of 600 flows, and return the number of packets by port."""
     sent = [Sent(1, Flow(source, destination, 49152 + i).data(psn=i)) for i in range(600)]
     return Counter({port: len(frames) for port, frames in rig.run(sent).items() if frames})
 
 
 def test_valiant_takes_a_detour_from_its_own_group_alone(make_rig: MakeRig) -> None:
-    """The third detour has no port here, so its flows are dropped; their number is binomial."""
+    """The third detour has no port here, so its flows are dropped. Their number is binomially distributed."""
     rig = make_rig("ecn", load_balancer="valiant", more=DETOURS)
     leaving = spread(rig, "10.0.0.2", "10.1.2.3")
     assert set(leaving) == {1, 2}
@@ -227,7 +227,7 @@ def test_valiant_chooses_a_path_for_what_is_not_udp_too(make_rig: MakeRig) -> No
 
 
 def ugal_port(entries: Sequence[Entry], held: Mapping[int, int], flow: Flow = FAR) -> int | None:
-    """Return the port of a flow's packet with these bytes in queues; ports 5 to 8 are the direct ones."""
+    """Return the port of a flow's packet, with `held` bytes in the queues. Ports 5 to 8 are direct."""
     rig = BuiltinRig("ecn", [*programs.parameters("ecn", {}).entries(VIEW), *entries], "ugal")
     for port, held_bytes in held.items():
         rig.switch.register_write("queue_bytes", queue_of(port), held_bytes.to_bytes(4, "big"))
@@ -270,7 +270,7 @@ def test_a_later_switch_sends_out_of_the_group_what_can_leave_there(
 def test_ugal_in_other_groups_and_with_one_kind_of_path() -> None:
     full = dict.fromkeys(DIRECT, 5000)
     assert ugal_port(detours((1,), 1), full, Flow("10.2.0.2", "10.1.2.3")) in DIRECT
-    assert ugal_port(detours((), 1), full) in DIRECT  # the detour is not known
+    assert ugal_port(detours((), 1), full) in DIRECT  # there is no entry for the detour
     assert ugal_port(detours((1,), 1)[:1], full) in DIRECT
     tables = programs.parameters("ecn", {}).entries(VIEW)
     entries = [entry for entry in tables if not isinstance(entry, PortGroup)]

@@ -1,4 +1,4 @@
-"""`switch.loss` in every program: losses of arriving packets, and of each leaving copy."""
+"""`switch.loss` in every program: losses of arriving packets, and of each copy that leaves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_what_is_lost_is_counted_where_it_is_lost(make_rig: MakeRig) -> None:
     lost_in, lost_out = rig.counter("lost_in", 0), rig.counter("lost_out", 0)
     assert len(arrived) + lost_in + lost_out == 400
     assert arrived == sorted(set(arrived))
-    # Means 120 and 84, standard deviations 9 and 8.
+    # The means are 120 and 84, and the standard deviations 9 and 8.
     assert 60 < lost_in < 180
     assert 36 < lost_out < 140
 

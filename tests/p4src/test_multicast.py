@@ -1,4 +1,4 @@
-"""Multicast in every program: copies along each group's tree; packets without a tree are dropped and counted."""
+"""Multicast in every program: copies along each group's tree, and counted drops of packets without a tree."""
 
 from __future__ import annotations
 

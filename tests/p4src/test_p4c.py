@@ -1,4 +1,4 @@
-"""The programs are P4-16 as p4c accepts it, and both compilers give the control plane the same."""
+"""p4c accepts the programs, and both compilers generate the same P4Info."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.p4src.rigs import build_of, compiled
 
 needs_p4c = pytest.mark.skipif(shutil.which(P4C) is None, reason=f"{P4C} is not installed")
 
-# p4c gives every table a default action, and then says this of each that has an action selector.
+# p4c gives every table a default action, and then gives this warning for tables with an action selector.
 EXPECTED = "Target does not support default_action for "
 
 
@@ -38,7 +38,7 @@ def test_p4c_has_nothing_to_say(name: str, load_balancer: str | None, tmp_path: 
 @needs_p4c
 @pytest.mark.parametrize("name", programs.names())
 def test_the_control_plane_is_the_same(name: str) -> None:
-    """Compare P4Info with its ids; the order of its parts has no meaning."""
+    """Compare P4Info, including ids. The order of its parts does not matter."""
     own, theirs = compiled(name, "builtin").p4info, compiled(name, "p4c").p4info
     for kind in ("tables", "actions", "action_profiles", "counters", "registers"):
         by_id = [{part.preamble.id: part for part in getattr(p4info, kind)} for p4info in (own, theirs)]
@@ -47,7 +47,7 @@ def test_the_control_plane_is_the_same(name: str) -> None:
 
 @pytest.mark.parametrize("name", programs.names())
 def test_what_p4c_refuses_for_bmv2(name: str) -> None:
-    """Check shifts by amounts of more than 8 bits, and a table applied in two places with different successors."""
+    """These are shifts by amounts of more than 8 bits, and a table with different successors in two places."""
     what = build_of(name, "ecmp")
     program = parse_and_check(what.source, what.include_dirs)
     facts = program.facts
@@ -62,14 +62,14 @@ def test_what_p4c_refuses_for_bmv2(name: str) -> None:
 
 @pytest.mark.parametrize("name", programs.names())
 def test_no_program_divides(name: str) -> None:
-    """Hardware has no divider; `/` and `%` never reach the switch."""
+    """Hardware has no divider, so no `/` and `%` may be left in a program."""
     text = str(compiled(name, "builtin").json)
     assert "'op': '/'" not in text
     assert "'op': '%'" not in text
 
 
 def test_accurate_does_not_multiply_but_to_choose_a_path() -> None:
-    """The header states this: the only product is that of the ECMP hash and a constant."""
+    """As the header states, the only product is that of the ECMP hash and a constant."""
     assert str(compiled("accurate", "builtin").json).count("'op': '*'") == str(compiled("ecn", "builtin").json).count(
         "'op': '*'"
     )

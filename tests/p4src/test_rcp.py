@@ -21,12 +21,12 @@ from tests.p4src.rigs import Rig, Sent, TnaRig
 
 FLOW = Flow()
 RTT_NS = VIEW.base_rtt_ns
-CAPACITY_BPS = 8e9  # a byte a nanosecond
+CAPACITY_BPS = 8e9  # one byte per nanosecond
 CAPACITY_KBPS = 8_000_000
-BODY = 54  # where the body starts
+BODY = 54  # position of the body in a frame
 CHIPS = ("tna", "t2na")
 GENERATOR = {"tna": 68, "t2na": 6}
-UPDATE = bytes.fromhex("88b5") + bytes(52)  # of the packet generator, after six bytes and an address
+UPDATE = bytes.fromhex("88b5") + bytes(52)  # follows six bytes and an address
 
 
 def rate_packet(wished: int = 0xFFFFFFFF, response: int = 0, psn: int = 0) -> bytes:
@@ -40,7 +40,10 @@ def told(frame: bytes) -> int:
 
 @dataclass
 class Model:
-    """R in kb/s, by the equation in the header of rcp.p4, and the bytes that have arrived since `updated_ns`."""
+    """Model of the equation in the header of rcp.p4.
+
+    It has R in kb/s, and the bytes that have arrived since `updated_ns`.
+    """
 
     alpha: float
     beta: float
@@ -70,7 +73,7 @@ def needs_updates(rig: Rig) -> None:
 
 @pytest.mark.parametrize(("alpha", "beta"), [(0.1, 1.0), (0.4, 0.4)])
 def test_the_rate_follows_what_arrives(make_rig: MakeRig, alpha: float, beta: float) -> None:
-    """Queues are empty: twice the capacity arrives for 30 RTTs, half of it for 30, then no packet."""
+    """Queues are empty. Twice the capacity arrives for 30 RTTs, half of it for 30 RTTs, and then nothing."""
     rig = make_rig("rcp", {"alpha": alpha, "beta": beta}, view=QUEUE_VIEW)
     needs_updates(rig)
     data = FLOW.data(wire_bytes=1058)
@@ -110,7 +113,7 @@ def test_what_arrives_counts_as_its_link_charges_it(make_rig: MakeRig, overhead_
 
 
 def test_what_waits_lowers_the_rate() -> None:
-    """Ten packets arrive at once; after 3.5 packet times six of them wait."""
+    """Ten packets arrive at once. After 3.5 packet times, six of them are in the queue."""
     data = FLOW.data(wire_bytes=1058)
     now_ns = 7 * len(data) // 2
     rig = QueueRig("rcp", {})
@@ -137,7 +140,10 @@ def test_an_interval_is_at_least_a_tick() -> None:
 @pytest.mark.parametrize("chip", CHIPS)
 @pytest.mark.parametrize(("alpha", "beta"), [(0.1, 1.0), (0.4, 0.4), (0.4, 0.0)])
 def test_a_chip_updates_the_rate_by_the_equation(chip: str, alpha: float, beta: float) -> None:
-    """Twice the capacity arrives for 8 RTTs, half of it for 30, then no packet. Factors have 7 significant bits."""
+    """Twice the capacity arrives for 8 RTTs, half of it for 30 RTTs, and then nothing.
+
+    Factors have 7 significant bits.
+    """
     rig = QueueRig("rcp", {"alpha": alpha, "beta": beta}, architecture=chip)
     data = FLOW.data(wire_bytes=1058)
     times = [i * len(data) // 2 for i in range(16 * RTT_NS // len(data))]
@@ -162,7 +168,7 @@ def test_a_chip_updates_the_rate_by_the_equation(chip: str, alpha: float, beta: 
 
 
 def test_a_long_queue_halves_the_rate_even_if_nothing_arrives() -> None:
-    """An update that finds BDP / (2 alpha) more than the link carries in an interval halves the rate."""
+    """The rate is halved if BDP / (2 alpha) more bytes have arrived than the link can send in an interval."""
     view = TnaRig.device_view(VIEW)
     entries = programs.parameters("rcp", {"alpha": 4.0, "interval_base_rtts": 1.0}).entries(view)
     params = [params_of(entry) for entry in entries if isinstance(entry, TableEntry)]
@@ -193,7 +199,7 @@ def test_excess_bytes_that_would_wrap_are_refused(base_rtt_ns: int, alpha: float
 
 @pytest.mark.parametrize("chip", CHIPS)
 def test_a_chip_tells_the_rate_that_it_holds(chip: str) -> None:
-    """A step of the register is a factor of 1000^(1/4096) in the rate; packets get the middle of the step."""
+    """A step of the register is a factor of 1000^(1/4096) in the rate. Packets get the middle of the step."""
     rig = QueueRig("rcp", {}, architecture=chip)
     values = [0, 1 << 19, 1 << 20, 123_456_789, 0x80000000, 0xFFFFFFFF]
 

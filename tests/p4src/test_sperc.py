@@ -1,4 +1,4 @@
-"""s-PERC's program: the thesis' example packet by packet, dropped packets, and the reference bit for bit."""
+"""s-PERC's program: the example of the thesis packet by packet, dropped packets, and the reference bit for bit."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from tests.p4src.rigs import BuiltinRig, Rig, Sent
 GBPS = 1_000_000  # kb/s
 AFTER_BTH = 54
 ROUND = VIEW.base_rtt_ns * 3 // 2
-DIGITS = 2**-18  # what twenty digits may lose
+DIGITS = 2**-18  # relative error of twenty digits
 
 REGISTERS = ("sum_e", "num_b", "max_e", "max_e_next", "round_end", "interval")
 
-# The flows of these tests take port 2 or 3, by their destination.
+# The flows of these tests leave by port 2 or 3, according to their destination.
 DESTINATIONS = {2: "10.0.0.3", 3: "10.0.9.9"}
 
 
@@ -53,7 +53,7 @@ def view(gbps: Mapping[int, int]) -> SwitchView:
 
 
 def through(rig: Rig, port: int, frame: bytes, now: int) -> bytes:
-    """Return the packet that leaves `port` when the frame arrives at port 1."""
+    """Send a frame to port 1, and return the packet that leaves by `port`."""
     received = rig.run([Sent(1, frame, now)])
     assert {p: len(frames) for p, frames in received.items()} == {port: 1}
     return received[port][0]
@@ -78,11 +78,14 @@ def test_a_control_packet_takes_158_bytes_of_a_link() -> None:
     assert len(FlowState().frame(2)) == CONTROL_PACKET_BYTES
 
 
-# The example: L1 (port 2) has 9 Gb/s, L2 (port 3) 12
+# The example: L1 (port 2) has 9 Gb/s, and L2 (port 3) has 12 Gb/s
 
 
 class Example:
-    """f1 uses L1, f2 both links, and f3 to f5 L2. One switch stands for both links, so f2's packet crosses it twice."""
+    """Flows of the example: f1 uses L1, f2 uses both links, and f3 to f5 use L2.
+
+    The same switch has both links, so f2's packet passes it twice.
+    """
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
@@ -90,7 +93,7 @@ class Example:
         self.flows = {name: FlowState() for name in ("f1", "f2", "f3", "f4", "f5")}
 
     def link(self, name: str, port: int, place: int, **values: int) -> tuple[float, int, int]:
-        """Return b in Gb/s, state and ignore bit of the flow at this link; `place` is the index of its record."""
+        """Return b in Gb/s, state and ignore bit of a flow at a link. `place` is the index of the link's record."""
         self.now += 100
         flow = self.flows[name]
         flow.records = flow.records[place:] + flow.records[:place]
@@ -112,7 +115,7 @@ class Example:
 
 
 def test_the_example(make_stepwise_rig: MakeStepwiseRig) -> None:
-    """The capacities are c = 9 and 12, and rates have twenty digits. No round ends meanwhile."""
+    """The capacities are c = 9 and 12, and rates have twenty digits. No round ends during the test."""
     rig = make_stepwise_rig("sperc", {"headroom": 0.0, "round_rtts": 1e6}, view=view({2: 9, 3: 12}))
     net = Example(rig)
     assert net.l1("f1") == (9, B, 0)
@@ -128,7 +131,7 @@ def test_the_example(make_stepwise_rig: MakeStepwiseRig) -> None:
 
 
 def test_the_example_when_max_e_falls(make_stepwise_rig: MakeStepwiseRig) -> None:
-    """Two rounds end before each packet: L2's 3 Gb/s count, and L1 has 6 left for f1."""
+    """Two rounds end before each packet. L2's 3 Gb/s count, and L1 has 6 Gb/s left for f1."""
     rig = make_stepwise_rig("sperc", {"headroom": 0.0, "round_rtts": 1 / VIEW.base_rtt_ns}, view=view({2: 9, 3: 12}))
     net = Example(rig)
     for _ in range(4):
@@ -141,7 +144,7 @@ def test_the_example_when_max_e_falls(make_stepwise_rig: MakeStepwiseRig) -> Non
     assert net.l1("f2")[1] == E
     assert net.l2("f2")[1:] == (B, 0)
 
-    # Everyone leaves: nothing stays behind.
+    # All flows leave, and no state remains.
     for name in ("f1", "f2"):
         net.l1(name, leaving=1)
     for name in ("f2", "f3", "f4", "f5"):
@@ -153,9 +156,9 @@ def test_the_example_when_max_e_falls(make_stepwise_rig: MakeStepwiseRig) -> Non
 
 @pytest.mark.parametrize("start", [0, (1 << 48) - ROUND // 10, (1 << 48) - ROUND // 2, (1 << 48) - 5 * ROUND // 2])
 def test_the_example_after_two_rounds(start: int) -> None:
-    """Check the whole example: a rate that is ignored while MaxE is 4.5 counts two rounds later.
+    """Check the whole example. A rate that is ignored while MaxE is 4.5 counts two rounds later.
 
-    This also holds if the clock, which has 48 bits, wraps meanwhile.
+    This also holds if the clock, which has 48 bits, wraps during the test.
     """
     rig = BuiltinRig("sperc", programs.parameters("sperc", {"headroom": 0.0}).entries(view({2: 9, 3: 12})))
     net = Example(rig)
@@ -175,7 +178,7 @@ def test_the_example_after_two_rounds(start: int) -> None:
     assert net.l2("f2")[1:] == (B, 0)
 
 
-# What passes and what does not
+# Packets that pass, and packets that are dropped
 
 
 def test_responses_and_data_pass_untouched(make_rig: MakeRig) -> None:
@@ -198,7 +201,7 @@ def malformed() -> dict[str, bytes]:
     for place in (0, RECORDS - 1):
         states = [{"state": 3} if place == i else {} for i in range(RECORDS)]
         frames[f"state 3 in record {place}"] = FlowState(states).frame(2)
-    for missing in (4 + 1, 4 + 50, 4 + 99):  # the ICRC is not looked at
+    for missing in (4 + 1, 4 + 50, 4 + 99):  # programs do not read the ICRC
         frame = whole.frame(2)
         frames[f"{missing} bytes are missing"] = frame[:-missing]
     return frames
@@ -209,7 +212,7 @@ def test_what_cannot_be_is_dropped_as_malformed(make_rig: MakeRig, what: str) ->
     rig = make_rig("sperc", {"headroom": 0.0})
     received = rig.run([Sent(1, malformed()[what]), Sent(1, FlowState().frame(2, psn=5))])
     assert len(received[2]) == 1
-    # The flow that follows finds a link that nothing has touched.
+    # The next flow finds the link in its initial state.
     (record,) = CONTROL.decode_records(received[2][0], AFTER_BTH)[-1:]
     assert (record["b"], record["state"]) == (100 * GBPS, B)
     assert rig.counter("ingress_drops", 0) == 1
@@ -227,7 +230,7 @@ def test_a_flow_that_was_not_there_takes_nothing_away_when_it_leaves(make_rig: M
 
 
 def test_control_packets_carry_the_largest_interval(make_rig: MakeRig) -> None:
-    """158 bytes and 20 between frames at 2% of a link take 712 ns for each flow at 100 Gb/s."""
+    """158 bytes, and 20 between frames, take 712 ns for each flow at 2% of a link of 100 Gb/s."""
     rig = make_rig("sperc", view=replace(VIEW, frame_overhead_bytes=20))
     frames = rig.run([Sent(1, FlowState().frame(2, psn=i, interval=known)) for i, known in enumerate((0, 0, 5000))])[2]
     assert sorted(CONTROL.get("interval", frame, AFTER_BTH) for frame in frames) == [712, 1424, 5000]
@@ -235,7 +238,7 @@ def test_control_packets_carry_the_largest_interval(make_rig: MakeRig) -> None:
 
 @pytest.mark.parametrize("other", [1, 9])
 def test_rates_go_by_weights(make_stepwise_rig: MakeStepwiseRig, other: int) -> None:
-    """Two flows share a link: NumB is 1/n + 1/m, and follows the first when it changes from n to m."""
+    """Two flows share a link. NumB is 1/n + 1/m, and is updated when the first flow changes from n to m."""
     rig = make_stepwise_rig("sperc", {"headroom": 0.0, "round_rtts": 1e6})
     first = CONTROL.decode_records(through(rig, 2, FlowState(weight=4).frame(2, weight=4), 0), AFTER_BTH)[-1]
     assert first["b"] == pytest.approx(400 * GBPS, rel=2e-5)
@@ -312,7 +315,7 @@ class Both:
 
 
 def test_what_the_benchmark_measures_are_control_packets() -> None:
-    """Check frames that are built from bytes, because p4switch does not import host_agents."""
+    """Check the benchmark's frames. They are built from bytes, because p4switch does not import host_agents."""
     for flow, frame in enumerate(pipeline_cost.control_packets()):
         own = CONTROL.decode(frame, AFTER_BTH)
         assert own["old_weight"] == own["new_weight"] == 1 + flow % 3
@@ -357,14 +360,14 @@ def test_the_program_is_the_reference_whatever_control_packets_say(
         both.packet(Follower(record, old), new, [(record.x, 0)], leaving, now * 1_000)
 
 
-# 1RC: figures 5.1 to 5.4. The BDP is 4 packets: 8 Gb/s over 4 packets' time; an epoch is 13 steps
+# 1RC, figures 5.1 to 5.4. The BDP is 4 packets, and an epoch has 13 steps.
 
-WINDOWS = {"headroom": 0.0, "round_rtts": 1e6}  # no round ends: on either switch time does nothing
+WINDOWS = {"headroom": 0.0, "round_rtts": 1e6}  # rounds never end, so that time has no effect on either switch
 FOUR_PACKETS = replace(view({2: 8}), base_rtt_ns=4 * VIEW.packet_bytes)
 
 
 class Network:
-    """A link of figures 5.1 to 5.4. Flows start at a tick of the hosts' clocks."""
+    """Network with a link as in figures 5.1 to 5.4. Flows start at a tick of the hosts' clocks."""
 
     def __init__(self, make_stepwise_rig: MakeStepwiseRig, **parameters: int) -> None:
         self.rig = make_stepwise_rig("sperc", {**WINDOWS, **parameters}, view=FOUR_PACKETS)
@@ -388,7 +391,7 @@ class Network:
 
 
 def test_figure_5_1(make_stepwise_rig: MakeStepwiseRig) -> None:
-    """Flow 1 starts at 11 and flow 2 at 15; the entries are 4 and 2."""
+    """Flow 1 starts at step 11 and flow 2 at step 15. The entries are 4 and 2."""
     network = Network(make_stepwise_rig)
     assert network.starts(11) == 4
     assert network.passed(11, (0, 1)) == [0, 1]
@@ -400,7 +403,7 @@ def test_figure_5_1(make_stepwise_rig: MakeStepwiseRig) -> None:
 
 @pytest.fixture
 def with_entry_2(make_stepwise_rig: MakeStepwiseRig) -> Network:
-    """Return the state of figures 5.2 to 5.4: the half of another flow makes entry 2 in step 15."""
+    """Return the state of figures 5.2 to 5.4, in which the half of another flow makes the entry 2 in step 15."""
     network = Network(make_stepwise_rig)
     network.starts(11)
     network.starts(15)
@@ -422,14 +425,14 @@ def test_figure_5_3_shared_sequence_numbers(with_entry_2: Network) -> None:
 
 @pytest.mark.parametrize(("weight", "expected"), [(2, [0]), (1, [0, 1])])
 def test_figure_5_4_the_weight_at_the_epochs_start(with_entry_2: Network, weight: int, expected: list[int]) -> None:
-    """With shared numbers, flow 2's new weight 2 would reduce its packets twice."""
+    """If weights shared numbers, flow 2's new weight 2 would reduce its packets twice."""
     sent = [(0, 1), (1, weight), (2, 1), (3, weight)]
     assert [s for s, w in sent if with_entry_2.passes(15, s, w)] == expected
     assert with_entry_2.starts(15, weight, new_weight=2) == len(expected)
 
 
 def test_later_control_packets_leave_an_entry_as_it_is(make_stepwise_rig: MakeStepwiseRig) -> None:
-    """When 16 flows start together, each passes a full window: a limit of 1RC."""
+    """When 16 flows start together, each may send a full window, which is a limitation of 1RC."""
     network = Network(make_stepwise_rig)
     assert [network.starts(11) for _ in range(16)] == [4] * 16
     assert [network.passed(11) for _ in range(16)] == [[0, 1, 2, 3]] * 16
@@ -444,7 +447,7 @@ def test_at_least_one_passes_and_the_least_number_is_brought_back(with_entry_2: 
 
 def test_an_epoch_that_has_lost_its_slot_passes_nothing(make_stepwise_rig: MakeStepwiseRig) -> None:
     network = Network(make_stepwise_rig)
-    assert not network.passes(11, 0)  # no entry yet
+    assert not network.passes(11, 0)  # there is no entry yet
     assert network.starts(11) == 4
     newer = 11 + 13 * 16
     assert network.starts(newer) == 2
@@ -462,7 +465,7 @@ def test_epochs_wrap(make_stepwise_rig: MakeStepwiseRig) -> None:
 
 @pytest.mark.parametrize("idle", [256, 2_048, 0x7FF0, 0x8000, 0xFF00])
 def test_an_entry_from_before_an_idle_time_is_not_a_newer_one(make_stepwise_rig: MakeStepwiseRig, idle: int) -> None:
-    """Check idle times after which old epoch numbers are ahead modulo 2^16."""
+    """Check idle times after which old epoch numbers are ahead of new ones modulo 2^16."""
     network = Network(make_stepwise_rig)
     before, after = 13 * 5, 13 * (5 + idle)
     assert network.starts(before) == 4
@@ -472,15 +475,15 @@ def test_an_entry_from_before_an_idle_time_is_not_a_newer_one(make_stepwise_rig:
 
 
 def test_what_an_idle_time_of_all_epoch_numbers_leaves(make_stepwise_rig: MakeStepwiseRig) -> None:
-    """Documented limit: the old entry counts as one of a newer epoch, and at last as the epoch's own."""
+    """As documented, the old entry counts as that of a newer epoch, and finally as that of the same epoch."""
     network = Network(make_stepwise_rig)
     assert network.starts(13 * 32) == 4
-    assert network.starts(13 * 0x10010) == 0  # 32 is newer than 16
+    assert network.starts(13 * 0x10010) == 0  # epoch 32 is newer than epoch 16
     assert network.starts(13 * 0x10020) == 4
 
 
 def test_more_flows_than_num_b_can_count_fail_an_assertion() -> None:
-    """With 4,095 flows of weight 1 the next one would get a wrong rate permanently."""
+    """After 4,095 flows of weight 1, the next flow would always get a wrong rate."""
     rig = BuiltinRig("sperc", programs.parameters("sperc", {}).entries(VIEW))
     for left_until_then, failed in (((1 << 20) + 1, 0), (1 << 20, 1), (0, 1)):
         rig.switch.register_write("num_b_of", 2, (0xFFFF_FFFF - left_until_then).to_bytes(4, "big"))
@@ -499,7 +502,7 @@ def test_a_speculative_packet_of_weight_0_or_cut_off_is_malformed(make_rig: Make
 
 
 def test_a_window_is_of_packets_as_the_link_has_them(make_rig: MakeRig) -> None:
-    """10,580 ns of 8 Gb/s are ten packets of 1,058 bytes, or nine with 20 bytes between frames."""
+    """In 10,580 ns a link of 8 Gb/s sends ten packets of 1,058 bytes, or nine with 20 bytes between frames."""
     there = replace(FOUR_PACKETS, base_rtt_ns=10_580)
     for overhead_bytes, packets in ((0, 10), (20, 9)):
         rig = make_rig("sperc", WINDOWS, view=replace(there, frame_overhead_bytes=overhead_bytes))
@@ -520,7 +523,7 @@ class Window:
     packets: int
 
 
-EPOCHS = st.integers(0xFFF0, 0x10010)  # they wrap
+EPOCHS = st.integers(0xFFF0, 0x10010)  # epoch numbers that wrap
 EVENTS = st.lists(
     st.one_of(
         st.tuples(st.just("starts"), EPOCHS, st.integers(1, 3)),
@@ -535,9 +538,9 @@ EVENTS = st.lists(
 def test_what_passes_is_what_the_window_table_has_for_the_epoch(
     entries: int, events: list[tuple[str, int, int]]
 ) -> None:
-    """A host numbers its speculative packets of an epoch, of which at most max(1, entry / weight) pass.
+    """A host numbers its speculative packets of an epoch. At most max(1, entry / weight) of them pass.
 
-    The first control packet of an epoch makes the entry, unless a newer epoch has the slot.
+    The first control packet of an epoch writes the entry, unless a newer epoch has the slot.
     """
     rig = windows_rig(entries)
     for name in REGISTERS:

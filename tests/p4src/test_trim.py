@@ -31,14 +31,14 @@ DATA_QUEUE, HEADER_QUEUE = OUT * 8 + 3, OUT * 8 + 6
 
 BOTH = pytest.mark.parametrize("architecture", [None, "t2na"])
 EXACT_VIEW = replace(QUEUE_VIEW, cell_bytes=1)
-"""Depths of queues are known to the byte."""
+"""View in which queue depths are exact to the byte."""
 
-OPCODE = 42  # BTH's first byte
+OPCODE = 42  # position of the BTH's first byte
 DATA_OPCODES = range(0x11)
 
 
 def parameters(data: int = 10, headers: int = 10, **others: object) -> dict[str, object]:
-    """Return limits of this number of packets and of trimmed packets, without a random spread and ECN marks."""
+    """Return parameters with these limits of packets and trimmed packets, without random spread and ECN marks."""
     return {
         "queue_bytes": data * SIZE,
         "header_queue_bytes": headers * TRIM_SIZE,
@@ -167,7 +167,7 @@ def test_a_packet_that_finds_no_room_is_cut_and_marked(make_rig: MakeRig) -> Non
     assert (packet[BTH].opcode, packet[BTH].psn, packet[BTH].dest_qp) == (TRIMMED_OPCODE, 9, 7)
     assert packet[UDP].sport == FLOW.entropy
     assert ip_checksum_ok(after)
-    # Nothing else differs: addresses, identification; ports; BTH after its opcode; what is left of the payload.
+    # Addresses, identification, ports, the BTH after its opcode, and the remaining payload are unchanged.
     assert after[:14] == sent[:14]
     assert after[26:38] == sent[26:38]
     assert after[43:] == sent[43:TRIM_SIZE]
@@ -200,12 +200,12 @@ def test_trim_size_dscp_and_priority_are_the_control_planes(make_rig: MakeRig) -
 
 @BOTH
 def test_the_next_switch_knows_a_trimmed_packet_by_its_dscp(architecture: str | None) -> None:
-    """Check that it enters the next switch's queue of trimmed packets at full length."""
+    """Check that a trimmed packet enters the next switch's queue of trimmed packets with its length."""
     first = QueueRig("trim", {**parameters(), "queue_bytes": 50}, architecture=architecture)
     first.inject(burst(3))
     second = queue_rig(parameters(headers=1), architecture)
     second.inject((0, frame) for _, frame in first.run())
-    # One leaves at once, one waits, one finds no room.
+    # One packet leaves at once, one is queued, and one finds no room.
     assert trimmed([frame for _, frame in second.run()]) == [0, 1]
     assert second.counter("trimmed") == 0
     assert second.counter("queue_dropped") == 1
@@ -220,15 +220,15 @@ def test_without_trimming_a_full_queue_drops(make_rig: MakeRig) -> None:
 
 @BOTH
 def test_the_queue_holds_exactly_what_it_may(architecture: str | None) -> None:
-    """Of a burst of 30 one leaves at once and ten wait; ten of the rest fit as trimmed packets, and nine are dropped.
+    """In a burst of 30 packets, one leaves at once, ten are queued, ten are trimmed, and nine are dropped.
 
-    Trimmed packets overtake the others: they leave right after the packet that was on the wire.
+    Trimmed packets overtake the others: they leave directly after the packet that was on the wire.
     """
     rig = queue_rig(parameters(), architecture)
     rig.inject(burst(30))
     arrived = rig.run()
     order = [psn_of(frame) for _, frame in arrived]
-    # The packet on the wire has left the queue, so eleven are admitted, and the first of the trimmed is 11.
+    # The packet on the wire has left the queue, so eleven are admitted, and packet 11 is the first trimmed one.
     assert order == [0, *range(11, 21), *range(1, 11)]
     assert trimmed([frame for _, frame in arrived]) == list(range(11, 21))
     assert arrived[10][0] == SIZE + 10 * TRIM_SIZE
@@ -254,7 +254,7 @@ def test_marks_follow_the_queue_and_trimmed_packets_get_none(architecture: str |
     rig = queue_rig(parameters(kmin_fraction=0.2, kmax_fraction=0.8), architecture)
     rig.inject(burst(30))
     marks = {psn_of(frame): dissect(frame)[IP].tos & 3 == 3 for _, frame in rig.run()}
-    # Packet i of 1 .. 10 leaves 10 - i behind: always a mark above 8, never one up to 2.
+    # After packet i from 1 to 10, 10 - i packets remain. More than 8 always cause a mark, and up to 2 never do.
     assert marks[1]
     assert not any(marks[psn] for psn in (8, 9, 10))
     assert not any(marks[psn] for psn in range(11, 21))
@@ -264,7 +264,7 @@ def test_marks_follow_the_queue_and_trimmed_packets_get_none(architecture: str |
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_the_count_is_the_queue_at_any_time(architecture: str | None, data: st.DataObject) -> None:
-    """With random arrivals and sizes the registers equal the traffic manager's counts, and it never drops.
+    """With random arrivals and sizes, the registers equal the traffic manager's counts, and it drops nothing.
 
     In T2NA the packet that fills a queue may exceed its limit.
     """
@@ -299,10 +299,10 @@ def test_the_count_is_the_queue_at_any_time(architecture: str | None, data: st.D
 @BOTH
 @pytest.mark.parametrize("flows", [2, 5])
 def test_flows_in_step_are_trimmed_alike(flows: int, architecture: str | None) -> None:
-    """Each flow sends one packet in a packet time, in a fixed order; without random spread the first gets all room.
+    """Each flow sends one packet per packet time, in a fixed order.
 
-    This number of draws may deviate by more than the allowed 10%, but the draws are the same in
-    each run.
+    Without random spread, the first flow would get all room. Other draws might deviate by more than
+    the allowed 10%, but the draws are the same in each run.
     """
     rig = queue_rig(parameters(data=100, headers=1000, trim_from_fraction=0.5), architecture)
     step_ns = SIZE + flows * TRIM_SIZE
@@ -317,17 +317,17 @@ def test_flows_in_step_are_trimmed_alike(flows: int, architecture: str | None) -
 
 @BOTH
 def test_the_lot_begins_at_its_part_of_the_queue_and_a_full_one_takes_nothing(architecture: str | None) -> None:
-    """T2NA's random part is a power of two: 32,767 of 50,000 bytes."""
+    """T2NA's random part of the queue is a power of two: 32,767 of 50,000 bytes."""
     rig = queue_rig(parameters(data=100, headers=1000, trim_from_fraction=0.5), architecture)
     rig.inject(burst(400))
     cut = trimmed([frame for _, frame in rig.run()])
-    assert min(cut) > (51 if architecture is None else 68)  # the first has left at once; so many wait
+    assert min(cut) > (51 if architecture is None else 68)  # the first one leaves at once
     assert 400 - len(cut) in (100, 101)
     assert any(later not in cut for later in range(min(cut), 101))
 
 
 def test_packets_lost_by_the_traffic_manager_are_forgotten_when_the_queue_is_empty() -> None:
-    """Its limit is below the program's here, which is not allowed in a run."""
+    """The traffic manager's limit is below the program's, which is not allowed in a run."""
     rig = QueueRig("trim", parameters(data=20), queue_bytes=5 * SIZE)
     rig.inject(burst(15))
     rig.run()
@@ -336,7 +336,7 @@ def test_packets_lost_by_the_traffic_manager_are_forgotten_when_the_queue_is_emp
 
 
 def test_a_link_that_was_down_does_not_leave_its_queues_full_for_ever() -> None:
-    """All counted packets are lost with the link. After the drain time a packet passes whole again."""
+    """All counted packets are lost with the link. After the drain time, a packet passes untrimmed again."""
     rig = QueueRig("trim", parameters(stale_drain_times=10))
     drain_ns = 10 * (10 * SIZE + 10 * TRIM_SIZE) * 8 * 10**9 // RATE_BPS
     rig.inject(burst(30))
@@ -397,7 +397,7 @@ def test_what_the_traffic_manager_trims_is_cut_and_marked() -> None:
 
 
 def test_the_traffic_manager_trims_data_only() -> None:
-    """A cut control packet is dropped; data as short as a trimmed packet stays whole."""
+    """A control packet that would be trimmed is dropped. A data packet as short as a trimmed one is unchanged."""
     rig = QueueRig("trim", by_traffic_manager(data=1))
     control = FLOW.data(psn=2, opcode=0xE0, wire_bytes=SIZE)
     short = FLOW.data(psn=3, wire_bytes=TRIM_SIZE)
@@ -427,7 +427,7 @@ def test_what_is_cut_on_a_port_without_an_entry_is_dropped() -> None:
 
 
 def test_what_the_traffic_manager_trims_on_a_port_to_a_host_may_be_told_apart() -> None:
-    """Port 1 leads to a host, port 2 to a switch. No queue is the program's."""
+    """Port 1 leads to a host, port 2 to a switch. The program trims no queue."""
     neighbours = {1: PortView("h1", RATE_BPS, 0), 2: PortView("agg0", RATE_BPS, 0, tier=1)}
     view = replace(VIEW, port_rates_bps=dict.fromkeys(neighbours, RATE_BPS), neighbours=neighbours)
     chosen = programs.parameters("trim", by_traffic_manager(trim_last_hop_dscp=50))
@@ -446,10 +446,10 @@ def test_what_the_traffic_manager_trims_on_a_port_to_a_host_may_be_told_apart() 
 
 @pytest.mark.parametrize("flows", [2, 5])
 def test_the_coin_trims_flows_in_step_alike(flows: int) -> None:
-    """Check that one of `flows` packets of a step finds room, and that coins decide which one takes the last place.
+    """In each step, one of `flows` packets finds room, and coins decide which packet gets the last place.
 
-    The winner of a step's last coin is the packet of the last flow in half of the steps, that of
-    the flow before it in a quarter, and so on, so that each flow gets room.
+    In half of the steps this is the packet of the last flow, in a quarter that of the flow before
+    it, and so on, so that each flow gets room.
     """
     rig = QueueRig("trim", by_traffic_manager(data=100, headers=1000))
     step_ns = SIZE + flows * TRIM_SIZE
