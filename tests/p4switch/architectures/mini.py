@@ -1,4 +1,4 @@
-"""An outside architecture: v1model's blocks and externs in a package with another name."""
+"""Architecture outside of p4cc: v1model's blocks and externs in a package with another name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An outside extern: `parity`, whether a number has an odd number of ones."""
+"""Extern function outside of p4cc: `parity` returns whether a number has an odd number of ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs made from a skeleton, in which lines of capitals stand for the code of blocks."""
+"""Programs from a skeleton, in which lines of capital letters are replaced by the code of blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An outside extern object: `Tally`, whose cells hold sums of numbers and how many were added."""
+"""Extern type outside of p4cc: each cell of a `Tally` has a sum of numbers and the number of summands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class Add(ir.ExternOperation):
-    """Add a number. Beyond the last cell this has no effect, and `target` keeps its value."""
+    """Addition of a number. Beyond the last cell it has no effect, and `target` keeps its value."""
 
     tally: str = field(metadata=ir.named("extern"))
     index: ir.Expr = field(metadata=ir.READ)

@@ -1,4 +1,4 @@
-"""The architecture of a program is that of the package of its `main`, or a given one."""
+"""The architecture of a program is that of its `main`'s package, unless another one is given."""
 
 from __future__ import annotations
 
@@ -93,19 +93,19 @@ def test_its_macros_are_predefined_where_it_is_asked_for(tmp_path: Path) -> None
 
 
 _PLAIN_WORDS = {"assert", "assume", "clone", "counter", "digest", "hash", "meter", "random", "register", "truncate"}
-"""Externs of v1model whose names are words that switches and tools have for other things, too."""
+"""Externs of v1model whose names are words that switches and tools also use for other objects."""
 _OTHERS = {
-    "p4switch/bfrt": {"action_profile"},  # a kind of P4Info's objects
-    "p4switch/bmv2/schema.py": {"action_profile"},  # a key of the format
+    "p4switch/bfrt": {"action_profile"},  # a kind of objects in P4Info
+    "p4switch/bmv2/schema.py": {"action_profile"},  # a key of BMv2 JSON
     "p4switch/bmv2/writer.py": {"action_profile"},
     "p4switch/bmv2/program.py": {"action_profile"},
     "p4switch/daemon/process.py": {"log_msg"},  # the heading of a program's messages in the log
-    "p4switch/p4runtime": {"action_profile"},  # a kind of entity
+    "p4switch/p4runtime": {"action_profile"},  # a kind of P4Runtime entities
 }
 
 
 def test_no_name_of_v1model_stands_outside_of_the_architectures() -> None:
-    checksums = {"verify_checksum", "update_checksum"}  # of which a block is made, not an operation
+    checksums = {"verify_checksum", "update_checksum"}  # lowered to a block, not to an operation
     externs = {*V1MODEL.externs[0].all(), *checksums} - _PLAIN_WORDS
     names = {V1MODEL.name, "DROP_PORT", "standard_metadata", "standard_metadata_t", *V1MODEL.packages.all(), *externs}
     found = []

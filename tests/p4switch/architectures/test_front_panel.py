@@ -12,7 +12,8 @@ from p4switch.architectures.front_panel import FrontPanel
 from p4switch.errors import UserError
 from topologies.model import Topology, renumbered
 
-# The first and the last port of the first two pipes. P4Runtime has no port 0, and T2NA's first 8 ports lead elsewhere.
+# The first and the last port of the first two pipes. P4Runtime has no port 0, and T2NA's first 8 ports have other
+# purposes.
 NUMBERS = {"tna": {1: 1, 63: 63, 64: 128, 127: 191, 255: 447}, "t2na": {1: 8, 64: 71, 65: 136, 256: 455}}
 
 

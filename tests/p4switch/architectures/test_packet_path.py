@@ -1,4 +1,4 @@
-"""An outside package: a parser, a control and a deparser on each side of the queue, each side with its own headers."""
+"""Package outside of p4cc, with a parser, a control, a deparser and headers on each side of the queue."""
 
 from __future__ import annotations
 
@@ -92,7 +92,11 @@ def path(tmp_path: Path) -> Iterator[PacketPath]:
 
 
 def program() -> Json:
-    """Ingress sends a packet to the port in its first byte, and inserts a byte; egress turns two bytes into one."""
+    """Return a program.
+
+    Ingress sends a packet to the port in its first byte and inserts a byte. Egress replaces two bytes
+    by one.
+    """
     b = ProgramBuilder()
     b.types, b.headers = [], []
     b.header_type("one_t", ("value", 8, False))
@@ -136,7 +140,7 @@ def program() -> Json:
 def test_both_sides_have_headers_of_their_own() -> None:
     switch = load().Switch(str(build(read(program()))))
     assert switch.drop_port == DROP_PORT
-    # Egress sees the bridge and the byte after it; the metadata that it begins with says how much it parsed.
+    # Egress parses the bridge and the byte after it. Its initial metadata have the number of parsed bytes.
     assert switch.process(1, b"\x07rest") == [(7, b"\x5c\x02rest")]
     assert switch.process(1, bytes([DROP_PORT]) + b"rest") == []
 

@@ -94,7 +94,7 @@ def test_egress_parses_the_bytes_that_ingress_deparsed(tmp_path: Path) -> None:
 
 
 def test_a_deparser_with_conditions_emits_what_a_path_emits(tmp_path: Path) -> None:
-    """Check the order of the path and the header's value at that point, even if it changes later."""
+    """Check that headers have the order of the path, and their values at `emit` even if they change later."""
     deparser = """\
     apply {
         if (hdr.h.kind == 1) {
@@ -177,7 +177,7 @@ def checksum(*words: int) -> int:
 
 
 def test_an_internet_checksum_is_verified_and_updated(tmp_path: Path) -> None:
-    """In the parser it starts at 0 for each packet; `subtract` removes the old bytes before a change."""
+    """In the parser it starts at 0 for each packet. `subtract` removes the old bytes before a change."""
     blocks = {
         "INGRESS_PARSER": """
             InternetChecksum() ck;
@@ -276,7 +276,7 @@ def test_a_meter_knows_the_colour_with_which_a_packet_comes(tmp_path: Path) -> N
         return int(packet[1])
 
     assert [metered(colour) for colour in (red, green, yellow)] == [red, green, yellow]
-    switch.meter_set("In.meter", 1, (1, 1, 1, 3))  # committed and peak rate a second, and bursts, in packets
+    switch.meter_set("In.meter", 1, (1, 1, 1, 3))  # committed and peak rate per second, and bursts, in packets
     comes = (yellow, green, red, green, green)
     assert [metered(colour) for colour in comes] == [yellow, green, red, yellow, red]
 

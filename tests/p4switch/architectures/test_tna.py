@@ -19,14 +19,14 @@ from tests.p4switch.architectures.tofino import START, compiled, sent, switch, w
 BOTH = pytest.mark.parametrize("arch", ["tna", "t2na"])
 H = bytes([7, 1])
 REST = b"rest of the packet"
-FRONT = bytes([0, 1, *bytes(6), *range(0x81, 0x89)])  # of what comes by port 1 at time 0
+FRONT = bytes([0, 1, *bytes(6), *range(0x81, 0x89)])  # bytes in front of packets that arrive at port 1 at time 0
 
 
 def state(name: str, arch: str = "tna", **members: int) -> bytes:
     return objects.packed(PACKET_PATHS.find(f"{arch}.Switch").states[name].kind, members)
 
 
-# Where packets go
+# Destinations of packets
 
 
 @BOTH
@@ -94,7 +94,7 @@ def test_a_trace_says_that_a_packet_came_to_ingress_too_often(tmp_path: Path) ->
     assert [event.reason for event in dropped] == ["it was resubmitted, recirculated or cloned too often"]
 
 
-# In front of packets
+# Bytes in front of packets
 
 
 @BOTH
@@ -149,7 +149,7 @@ def test_a_parser_error_drops_unless_the_program_looks(tmp_path: Path) -> None:
 
 
 def counting(count: str, tests: str, rest: str = "") -> dict[str, str]:
-    """Return blocks of a program whose parser counts, and whose ingress writes the decision made from the count."""
+    """Return blocks of a program whose parser counts, and whose ingress writes the decision by the count."""
     parser = (
         f"ParserCounter() counter; {START} packet.extract(hdr.h); {count} transition select({tests}) {{"
         f" true: yes; default: accept; }} }} state yes {{ hdr.note.setValid(); {rest} transition accept; }}"
@@ -166,7 +166,7 @@ def counting(count: str, tests: str, rest: str = "") -> dict[str, str]:
         ("counter.set(hdr.h.kind); counter.decrement(8);", "counter.is_negative()", True),
         ("counter.set(hdr.h.kind); counter.decrement(7);", "counter.is_negative()", False),
         ("counter.set(8w4); counter.increment(252);", "counter.is_zero()", True),
-        # 7 is 111 in binary: rotated by one bit 1000_0011, of which the two lowest bits and 253 are 0.
+        # 7 is binary 111, or 1000_0011 rotated by one bit. Its two lowest bits plus 253 are 0 modulo 256.
         ("counter.set(hdr.h.kind, 255, 1, MASK, 253);", "counter.is_zero()", True),
         ("counter.set(hdr.h.kind, 255, 0, MASK, 253);", "counter.is_negative()", False),
     ],

@@ -143,7 +143,7 @@ def test_what_is_of_its_table_alone(tmp_path: Path, old: str, new: str, message:
 
 
 def test_it_takes_what_a_register_by_an_index_takes(tmp_path: Path) -> None:
-    """The number of the entry is known at its action, without another stage."""
+    """The action knows the number of its entry, so that no further stage is needed."""
     indexed = program().replace("DirectRegister<pair_t>({7, 9}) cells", "Register<pair_t, bit<8>>(5) cells")
     indexed = indexed.replace("DirectRegisterAction<pair_t,", "RegisterAction<pair_t, bit<8>,")
     indexed = indexed.replace("count.execute()", "count.execute(hdr.h.kind)").replace("registers = cells;", "")

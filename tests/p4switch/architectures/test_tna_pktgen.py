@@ -17,7 +17,7 @@ from tests.p4switch.architectures.tofino import compiled, switch
 SENT = bytes([0xA1, 0xB2, 0xC3, 0xD4, 0xE5])
 BUFFER = bytes(range(0x40, 0x60))
 BY_RECIRCULATION, BY_DEPARSER = 1, 2
-GENERATED = 7  # the port of the pipe by which generated packets come
+GENERATED = 7  # local port at which generated packets arrive
 EMITS = {
     "INGRESS": f"""apply {{
         if (intrinsic.ingress_port[6:0] == {GENERATED}) {{ tm.ucast_egress_port = 5; }}
@@ -81,7 +81,7 @@ def test_a_pattern_in_what_is_recirculated_has_packets_generated(tmp_path: Path,
 
 
 def test_what_an_application_needs(tmp_path: Path) -> None:
-    """It takes part if it is enabled, has the trigger, and has batches of packets."""
+    """An application generates packets if it is enabled, has the trigger, and has batches of packets."""
     made = switch(tmp_path, "t2na", **EMITS)
     for without in ({"enabled": 0}, {"trigger": BY_RECIRCULATION}, {"batches": 0}, {"packets": 0}):
         configure(made, "t2na", 0, **({"trigger": BY_DEPARSER} | without))

@@ -99,7 +99,7 @@ WITH_DEPTHS = {
     ),
     "EGRESS": "apply { hdr.wide.b = (bit<32>) intrinsic.enq_qdepth; }",
 }
-"""Blocks for GHOST, by which a packet tells the depth of its queue, as ingress has read it and as egress has it."""
+"""Blocks for GHOST, in which a packet gets its queue's depth from ingress and from egress."""
 
 
 def write(folder: Path, **blocks: str) -> Path:
@@ -107,7 +107,7 @@ def write(folder: Path, **blocks: str) -> Path:
 
 
 def write_with_ghost(folder: Path, ghost: str, **blocks: str) -> Path:
-    """Write a program for T2NA with the control Ghost in `ghost`, and objects that all blocks share."""
+    """Write a program for T2NA whose `ghost` has the control Ghost, and objects that all blocks share."""
     path = write(folder, **blocks)
     text = path.read_text().replace("struct headers {", f"{ghost}struct headers {{")
     path.write_text(text.replace("EgressDeparse()) pipe;", "EgressDeparse(), Ghost()) pipe;"))

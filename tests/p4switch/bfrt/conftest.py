@@ -87,7 +87,7 @@ class Client:
         return made(request, timeout=10, **more)
 
     def subscribe(self, device_id: int = 0, **wants: bool) -> Iterator[Message]:
-        """Yield messages of the server's stream: digests, and those that `wants` names."""
+        """Yield messages of the server's stream: digests, and the notifications in `wants`."""
         pb = bfruntime_pb2
         made = self._channel.stream_stream(
             SERVICE + "StreamChannel", pb.StreamMessageRequest.SerializeToString, pb.StreamMessageResponse.FromString
@@ -106,7 +106,10 @@ class Client:
     def entry(
         self, table: str, keys: dict[str, Any] | None = None, action: str = "", default: bool = False, **data: Any
     ) -> Message:
-        """Return an entry: `data` are numbers, or lists of them; `__` in a name is a dot, a leading `_` is `$`."""
+        """Return an entry. `data` are numbers or lists of numbers.
+
+        In names, `__` stands for a dot and a leading `_` for `$`.
+        """
         info = self.tables[table]
         entry = bfruntime_pb2.TableEntry(table_id=info["id"], is_default_entry=default)
         for name, value in (keys or {}).items():
@@ -157,7 +160,7 @@ class Client:
         return self.call("Write", request, bfruntime_pb2.WriteResponse, metadata=metadata)
 
     def read(self, entry: Message, *, from_hw: bool = True) -> list[dict[str, Any]]:
-        """Return entries: numbers by the names of keys and data, and the name of the action."""
+        """Return entries as dictionaries: numbers by the names of keys and data, and the name of the action."""
         query = bfruntime_pb2.TableEntry()
         query.CopyFrom(entry)
         query.table_flags.from_hw = from_hw
@@ -209,18 +212,18 @@ def _size(field: dict[str, Any]) -> int:
 
 
 def errors(error: grpc.RpcError) -> list[tuple[int, str]]:
-    """Return code and message of each error in a refused batch."""
+    """Return the code and the message of each error in a refused batch."""
     details = next(each.value for each in error.trailing_metadata() if each.key == "grpc-status-details-bin")
     found = [bfruntime_pb2.Error.FromString(d.value) for d in status_pb2.Status.FromString(details).details]
     return [(e.canonical_code, e.message) for e in found]
 
 
 class Bench:
-    """A switch with a program, its BfRuntime server, and a client of each kind."""
+    """Switch with a program, its BfRuntime server, and clients of P4Runtime and BfRuntime."""
 
     def __init__(self, program: Compiled, fixed: Sequence[Any] = TNA.fixed_tables) -> None:
         self.switch: Any = None
-        self.counts: dict[int, PortCounts] = {}  # of ports
+        self.counts: dict[int, PortCounts] = {}  # counters of ports
         self.device = Device(self._build, 0, port_counts=lambda: self.counts)
         LocalClient(self.device).set_pipeline(program.p4info, json.dumps(program.json).encode())
         self.p4runtime, self.p4info = LocalClient(self.device), program.p4info

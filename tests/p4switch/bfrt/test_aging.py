@@ -38,7 +38,7 @@ POLL = bfruntime_pb2.IdleTable.IDLE_TABLE_POLL_MODE
 
 
 class Rig:
-    """A switch, its device with a clock that tests advance, and a client of its BfRuntime server."""
+    """Switch, its device with a clock that tests advance, and a client of its BfRuntime server."""
 
     def __init__(self, program: Compiled) -> None:
         self.now_ms = 0
@@ -110,7 +110,7 @@ def rig(program: Compiled) -> Iterator[Rig]:
 
 @pytest.fixture
 def told(rig: Rig) -> Iterator[Iterator[tuple[int, int]]]:
-    """Yield the notifications: the key of the entry, and 1 if it is idle."""
+    """Yield an iterator over notifications: the key of the entry, and 1 if it is idle."""
     stream = rig.client.subscribe(idletimeout=True, entry_active=True)
     next(stream)
 

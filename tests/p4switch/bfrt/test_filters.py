@@ -51,7 +51,7 @@ def test_a_filter_is_read_as_it_was_written(bench: Bench) -> None:
     assert told(client, "In.filter", 2) == {"TYPE": "SAMPLE"} | changed
     assert len(client.entities(table_entry=client.entry("In.filter"))) == 8
     ((_, frame),) = bench.switch.process(1, bytes([2, 40]), 1)
-    assert frame[1] < 40  # the value before it was 0
+    assert frame[1] < 40  # the previous value was 0
     client.write("DELETE", client.entry("In.filter"))
     assert told(client, "In.filter", 2) == begins
 

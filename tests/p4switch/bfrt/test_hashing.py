@@ -49,7 +49,7 @@ def hashed(bench: Bench, kind: int, value: int) -> int:
 
 
 def inputs(kind: int, value: int) -> bytes:
-    """Return the bytes that the program hashes: fields of 20 bits after 4 zeros."""
+    """Return the bytes that the program hashes: fields of 20 bits after 4 zero bits."""
     return ((kind & 0x7F) << 13 | 9 << 8 | value).to_bytes(3, "big")
 
 
@@ -62,7 +62,7 @@ def fields_of(info: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def slices(client: Client, **fields: list[dict[str, int]]) -> Message:
-    """Return an entry of the slices of the fields `kind`, `constant` and `value`."""
+    """Return an entry with slices of the fields `kind`, `constant` and `value`."""
     info = client.tables["In.mix.configure"]
     entry = bfruntime_pb2.TableEntry(table_id=info["id"], is_default_entry=True)
     for name, field in zip(("kind", "constant", "value"), fields_of(info), strict=True):
@@ -233,7 +233,7 @@ def test_an_extended_hash_stays_that_of_the_program(tmp_path: Path) -> None:
 
 
 def test_a_cell_of_any_bytes_reads_nothing_but_the_fields(bench: Bench) -> None:
-    """Slices outside the fields are ignored, so that equal fields have equal hashes with any cell."""
+    """Slices outside the fields are ignored, so that equal fields have equal hashes whatever the cell contains."""
     draw = random.Random(5)
     others = objects.packed(Hash, {})
     cells = [b"\xff" * len(others), b"\x01" + bytes(len(others) - 1)]

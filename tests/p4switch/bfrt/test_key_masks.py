@@ -45,7 +45,7 @@ def entry(client: Client, port: int, **changes: int) -> Message:
 
 
 def set_masks(client: Client, **masks: int) -> None:
-    """Set the masks of the fields `kind`, `value`, `valid` and `wide`, in this order; others are ignored."""
+    """Set the masks of the fields `kind`, `value`, `valid` and `wide`. Fields without a mask are ignored."""
     request = bfruntime_pb2.WriteRequest()
     request.target.pipe_id = 0xFFFF
     attribute = request.updates.add(type="INSERT").entity.table_attribute

@@ -33,7 +33,7 @@ GREEN, RED = 0, 3
 ONE_KILOBIT: dict[str, Any] = {
     "_METER_SPEC_CIR_KBPS": 0, "_METER_SPEC_PIR_KBPS": 0, "_METER_SPEC_CBS_KBITS": 1, "_METER_SPEC_PBS_KBITS": 1
 }  # fmt: skip
-"""125 bytes, and no more."""
+"""Configuration that admits 125 bytes once."""
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ SINGLE = bfruntime_pb2.Mode(predef=bfruntime_pb2.Mode.SINGLE)
 
 
 class Bench:
-    """A switch whose pipes run these programs, by name, and a client of its BfRuntime server."""
+    """Switch whose pipes run these programs, by name, and a client of its BfRuntime server."""
 
     def __init__(self, programs: dict[str, Sequence[tuple[int, Compiled]]]) -> None:
         control = threading.RLock()
@@ -65,7 +65,7 @@ class Bench:
         self.client = Client(f"127.0.0.1:{self.server.port}", {"tables": tables})
 
     def builder(self, number: int) -> Callable[[object], Switch]:
-        """Return a function that returns the switch of this pipe for any program."""
+        """Return a function that returns the switch of a pipe, whatever the program."""
         return lambda _: self.switches[number]
 
     def close(self) -> None:
@@ -153,7 +153,7 @@ def test_pipes_may_share_entries_in_sets(bench: Bench) -> None:
 
 
 def test_entries_of_parsers_may_be_those_of_one_direction_pipe_and_parser(tmp_path: Path) -> None:
-    """A write then has to name each of them."""
+    """A write then has to name the direction, the pipe and the parser."""
     select = "transition select(hdr.h.kind) { kinds : more; default : accept; } } state more { transition accept; }"
     parser = f"value_set<bit<8>>(4) kinds; {START} packet.extract(hdr.h); {select}"
     program = compiled(tmp_path, INGRESS_PARSER=parser, INGRESS="apply { tm.ucast_egress_port = 2; }")

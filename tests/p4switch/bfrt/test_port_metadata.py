@@ -33,7 +33,7 @@ QUERY = p4runtime_pb2.Entity(extern_entry={})
 
 
 class Rig:
-    """A switch with the program, its device, and a client of its BfRuntime server."""
+    """Switch with the program, its device, and a client of its BfRuntime server."""
 
     def __init__(self, program: Compiled, arch: str) -> None:
         self.switch = load().Switch(str(build(program.program)))

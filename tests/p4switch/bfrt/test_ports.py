@@ -35,7 +35,7 @@ def test_a_port_is_told_back_as_it_was_written(client: Client) -> None:
     client.write("MODIFY", port(client, 5, _PORT_ENABLE=False))
     (found,) = client.read(port(client, 5))
     assert (found["$SPEED"], found["$PORT_ENABLE"], found["$PORT_UP"]) == ("BF_SPEED_100G", False, False)
-    client.write("DELETE", port(client, 6), port(client, 5))  # of no port is not an error
+    client.write("DELETE", port(client, 6), port(client, 5))  # deleting a missing port is not an error
     assert client.read(client.entry(PORT)) == []
 
 

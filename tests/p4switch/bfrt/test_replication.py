@@ -70,7 +70,7 @@ def group(bench: Bench, *nodes: tuple[int, int | None], **data: Any) -> Any:
 
 
 def refused(bench: Bench, how: str, *entries: Any) -> str:
-    """Return the code and the message of an error."""
+    """Write entries that are refused, and return the code and the message of the error."""
     with pytest.raises(grpc.RpcError) as caught:
         bench.client.write(how, *entries)
     ((_, message),) = [each for each in errors(caught.value) if each[0]]
@@ -286,7 +286,7 @@ def test_a_node_that_is_deleted_leaves_its_group_or_ecmp(bench: Bench) -> None:
         client.write("INSERT", node(bench, number, _MULTICAST_RID=number, _MULTICAST_LAG_ID=[], _DEV_PORT=[number]))
     client.write("INSERT", group(bench, (1, None), (2, None)))
     first = client.entry("$pre.node", {"$MULTICAST_NODE_ID": 1})
-    refused(bench, "DELETE", first, first)  # the second one is not there
+    refused(bench, "DELETE", first, first)  # the second entry no longer exists
     assert copies(bench, 2) == [(2, 2)]
     client.write("DELETE", client.entry("$pre.mgid", {"$MGID": 10}))
     client.write("INSERT", client.entry("$pre.ecmp", {"$MULTICAST_ECMP_ID": 1}, _MULTICAST_NODE_ID=[2]))

@@ -1,4 +1,4 @@
-"""Content of `bf-rt.json` for a program. The ids by name equal those of p4c's Tofino back end."""
+"""Content of `bf-rt.json` for a program. The ids of names are those of p4c's Tofino back end."""
 
 import json
 from pathlib import Path
@@ -124,7 +124,7 @@ def test_what_a_table_has_by_its_properties(schema: dict[str, Any]) -> None:
     assert names(table["data"]) == ["$COUNTER_SPEC_BYTES", "$ENTRY_HIT_STATE", "$ENTRY_TTL"]
     assert table["supported_operations"] == ["SyncCounters", "UpdateHitState"]
     assert table["attributes"] == ["EntryScope", "IdleTimeout"]
-    assert table["size"] == 512  # without a size
+    assert table["size"] == 512  # the program declares no size
 
 
 def test_a_counter_has_what_it_counts(schema: dict[str, Any]) -> None:

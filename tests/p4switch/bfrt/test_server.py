@@ -157,7 +157,7 @@ def test_an_entry_sends_packets(bench: Bench, client: Client) -> None:
     assert [port for port, _ in bench.switch.process(1, bytes([7, 1]))] == [3]
     (found,) = client.read(route(client, 7))
     assert (found["action"], found["port"]) == ("In.send", 3)
-    assert (found["$COUNTER_SPEC_PKTS"], found["$COUNTER_SPEC_BYTES"]) == (1, 2 + 4)  # with the FCS
+    assert (found["$COUNTER_SPEC_PKTS"], found["$COUNTER_SPEC_BYTES"]) == (1, 2 + 4)  # including the FCS
     client.write("DELETE", route(client, 7))
     assert bench.switch.process(1, bytes([7, 1])) == []
 
@@ -571,7 +571,7 @@ def test_a_parameter_is_the_default_entry(client: Client) -> None:
     assert [e["value"] for e in client.read(client.entry("In.least", default=True))] == [7]
 
 
-# Mistakes
+# Invalid requests
 
 
 def test_each_update_has_its_own_error(client: Client) -> None:

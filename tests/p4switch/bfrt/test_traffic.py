@@ -136,7 +136,7 @@ def test_a_queue_of_a_group_is_one_of_a_port(bench: Bench) -> None:
 
 
 def test_what_queues_have_lost_and_hold_is_told(bench: Bench) -> None:
-    """The fifth queue of port 6, which is in group 1."""
+    """Check the fifth queue of port 6, which is in group 1."""
     queues = (*[QueueCounts()] * 4, QueueCounts(2, 3, 9))
     bench.counts = {6: PortCounts(waiting=QueueCounts(7, 8, 9), queues=queues), 7: PortCounts(queues=queues[:4] * 2)}
 

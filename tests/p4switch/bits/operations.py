@@ -11,15 +11,15 @@ OPERATORS = [
     "+", "-", "*", "&", "|", "^", "|+|", "|-|", "/", "%", "<<", ">>", *sorted(COMPARISONS),
     "&&", "||", "!", "~", "neg", "?:", "++", "slice", "cast", "truth", "number",
 ]  # fmt: skip
-"""Those of `ir.Op`, and casts from numbers to bools and back."""
+"""Operators of `ir.Op`, and casts from numbers to bools and back."""
 
 
 def operation(op: str, t: Bits, other: Bits, amount: Bits, part: tuple[int, int]) -> ir.Op:
     """Return an operator with fields `h.f0`, `h.f1` ... as operands.
 
-    `t` is the type of the first operand, except in conditions. `other` is the type of a second
-    operand or of a cast's result, if it need not be `t`; `amount` is the type of a shift's second
-    operand, and `part` the highest and lowest bit of a slice.
+    `t` is the type of the first operand, except in conditions. `other` is the type of a second operand
+    or of a cast's result that may differ from `t`. `amount` is the type of a shift's second operand.
+    `part` are the highest and lowest bit of a slice.
     """
     kinds: list[Type] = [t, t]
     result: Type = t

@@ -1,4 +1,4 @@
-"""CRCs compared with check values and binascii; the Internet checksum with RFC 1071; both in both domains."""
+"""CRCs compared with check values and binascii, and the Internet checksum with RFC 1071, in both domains."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_words_are_filled_up_at_the_end() -> None:
 
 @pytest.mark.parametrize(("data", "bits", "total"), [(0x0001F203F4F5F6F7, 64, 0xDDF2), (0x0001F2, 24, 0xF201)])
 def test_the_internet_checksum(data: int, bits: int, total: int) -> None:
-    """RFC 1071, section 3: 0001 f203 f4f5 f6f7 has the sum ddf2; half a word is the high half."""
+    """By RFC 1071, section 3, 0001 f203 f4f5 f6f7 has the sum ddf2. Half a word is the high half."""
     assert internet_checksum(INTEGERS, data, bits) == total ^ 0xFFFF
     z3 = pytest.importorskip("z3", reason="z3 is not installed")
     from p4switch.bits.formulas import FORMULAS
