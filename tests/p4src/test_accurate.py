@@ -135,11 +135,11 @@ def in_one_period(make_rig: MakeRig) -> MakeRig:
 
 @pytest.mark.parametrize("left_ns", [None, 1_000, 22_000, 30_000, 42_000])
 def test_figure_2(at_times: MakeRig, left_ns: int | None) -> None:
-    """With alpha = 0, the FSR is 3 Gb/s in the first period, and 2.5 Gb/s in the second.
+    """With alpha = 0, the FSR is 3 Gb/s in the second period and 2.5 Gb/s in the third.
 
-    In the second period two flows are bottlenecked here, and flows of 5 Gb/s are bottlenecked
-    elsewhere. This also holds if the clock, which has 48 bits, wraps `left_ns` after the start of the
-    first period.
+    In the second period, two flows are bottlenecked here, and flows of 5 Gb/s together are
+    bottlenecked elsewhere. This also holds if the clock, which has 48 bits, wraps `left_ns` after the
+    start of the first period.
     """
     rig, start = at_times(), 0
     if left_ns is not None:
