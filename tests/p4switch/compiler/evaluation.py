@@ -174,7 +174,7 @@ class ForIn:
 class Apply:
     """Application of the table `keys`, whose only entry `entry` sets `hdr.data.d`.
 
-    `hit` is what follows a hit.
+    `hit` are the statements after a hit.
     """
 
     name: str
@@ -254,7 +254,7 @@ class _Returned(Exception):  # noqa: N818
 class Evaluator:
     """The state of one packet, which statements change."""
 
-    state: dict[str, list[int]] = field(default_factory=dict)  # of each name: its number, or its elements
+    state: dict[str, list[int]] = field(default_factory=dict)  # number or elements of each name
     register: list[int] = field(default_factory=lambda: [0] * ELEMENTS)
 
     def locate(self, place: Expr) -> Location:
@@ -322,7 +322,7 @@ class Evaluator:
                 values[i] = self.number(argument)
             else:
                 location = self.locate(argument)
-                values[i] = self.get(location)  # of an `out` parameter too: it is not read before it is set
+                values[i] = self.get(location)  # also for an `out` parameter, which is not read before it is set
                 copied_out.append((i, location))
         names = [name for _, name in callee.parameters]
         hidden = {name: self.state.pop(name) for name in names if name in self.state}
@@ -389,7 +389,7 @@ class Evaluator:
 
 
 def run(program: Program, frame: bytes) -> bytes:
-    """Return what the program makes of a frame of four fields and four elements: these, and the cells and registers."""
+    """Run the program on a frame of four fields and four elements; return these, the cells and the registers."""
     evaluator = Evaluator({name: [frame[i]] for i, name in enumerate(FIELDS)})
     evaluator.state["hdr.items"] = list(frame[4:8])
     evaluator.state["meta.cells"] = [0] * ELEMENTS
@@ -533,7 +533,7 @@ def table_text(table: Apply) -> str:
 
 
 def program_text(program: Program, cells: bool = True) -> str:
-    """Return the program for v1model; `cells`: it has the array `meta.cells`, which otherwise reads as 0."""
+    """Return the program for v1model. Without `cells` there is no array `meta.cells`, and its elements read as 0."""
     report = REPORT
     for i in range(ELEMENTS):
         report = report.replace(f"CELL{i}", f"meta.cells[{i}]" if cells else "0")
@@ -577,7 +577,7 @@ V1Switch(parse(), verify_sums(), ingress(), egress(), update_sums(), deparse()) 
     )
 
 
-# Programs by chance
+# Random programs
 
 
 @dataclass(frozen=True)
@@ -603,7 +603,7 @@ class Scope:
 
 
 class Maker:
-    """Makes programs in which the evaluation of one part changes what another part reads.
+    """Generator of programs in which the evaluation of one part changes a value that another part reads.
 
     `plain` programs have no arrays, loops or compound assignments, which p4c's back end for BMv2
     does not accept everywhere.
@@ -645,7 +645,7 @@ class Maker:
                 scope = scope.with_variable(parameter, direction == "inout")
         body: list[Statement] = []
         for direction, parameter in parameters:
-            if direction == "out":  # it has no value before
+            if direction == "out":  # an `out` parameter has no value before
                 body.append(Assign(Variable(parameter), "", self.number(scope, 1)))
                 scope = scope.with_variable(parameter)
         if scope.writable:

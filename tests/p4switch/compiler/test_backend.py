@@ -302,7 +302,7 @@ def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-# What this target cannot do
+# Features that this target lacks
 
 EXTERN = "extern thing { thing(); void poke(); }\nextern void shout(in bit<8> v);"
 

@@ -1,4 +1,4 @@
-"""Programs with mistakes: a comment on each wrong line has the message that the compiler must report there."""
+"""Programs with mistakes. A comment on each wrong line has the message that the compiler must report there."""
 
 from __future__ import annotations
 

@@ -63,29 +63,29 @@ def process(tmp_path: Path) -> Callable[..., str]:
 @pytest.mark.parametrize(
     ("statements", "expected"),
     [
-        # Arguments in the order of the call, whatever the order of the parameters; so what is copied out.
+        # Arguments are evaluated and copied out in the order of the call, even if parameters have another order.
         ("hdr.data.b = both(low = bump(hdr.data.a), high = hdr.data.a);", "04440000"),
         ("hdr.data.b = both(high = hdr.data.a, low = bump(hdr.data.a));", "04340000"),
         ("fill(y = hdr.data.b, x = hdr.data.b);", "03010000"),
         ("fill(x = hdr.data.b, y = hdr.data.b);", "03020000"),
         ("swap(y = hdr.data.a, x = hdr.data.a);", "03000000"),
-        # The values of a struct in the order of the initialiser, whatever the order of the fields.
+        # The values of a struct are evaluated in the order of the initialiser, even if fields have another order.
         ("hdr.data.b = joined({two = bump(hdr.data.a), one = hdr.data.a});", "04440000"),
         ("hdr.data.b = joined({one = hdr.data.a, two = bump(hdr.data.a)});", "04340000"),
         ("pair_t p = {two = bump(hdr.data.a), one = bump(hdr.data.a)}; hdr.data.b = both(p.one, p.two);", "05540000"),
-        # The place on the left of an assignment before its right side; its old value, too, where that is an operand.
+        # The left side of an assignment is evaluated before its right side, and so is its old value as an operand.
         ("meta.u = 1; meta.cells[meta.u] = bump(meta.u); hdr.data.b = meta.cells[1];", "03020000"),
         ("meta.cells[1] = 5; meta.u = 1; meta.cells[meta.u] += bump(meta.u); hdr.data.b = meta.cells[1];", "03070000"),
         ("meta.u = 1; meta.cells[meta.u][7:4] = 4w9; hdr.data.b = meta.cells[1];", "03900000"),
         ("hdr.data.a[7:4] += (bit<4>)bump(hdr.data.a);", "44000000"),
-        # A slice at a variable position: the position first and once, what is around the slice last.
+        # In a slice at a variable position, the position is evaluated first and once, the bits around it last.
         ("hdr.data.b[hdr.data.a+:4] = (bit<4>)bump(hdr.data.a);", "04200000"),
         ("hdr.data.b[bump(hdr.data.a)+:4] = 4w15;", "04f00000"),
         ("hdr.data.a[hdr.data.b+:1] = (bit<1>)bump(hdr.data.a);", "04000000"),
         ("hdr.data.b = 0x18; bump(hdr.data.b[hdr.data.a+:8]);", "03200000"),
         ("hdr.data.b[hdr.data.a+:4][1:0] = 2w3;", "03180000"),
         ("hdr.data.b[7:2][hdr.data.a+:2] = 2w3;", "03600000"),
-        # The values that a loop goes over, before its first round.
+        # The values of a loop are evaluated before its first round.
         ("for (bit<8> n in (list<bit<8>>){1, hdr.data.a}) { hdr.data.a = 9; hdr.data.b = hdr.data.b + n; }",
          "09040000"),
     ],
@@ -133,7 +133,7 @@ def test_keys_of_a_table(process: Callable[..., str], keys: str, entry: str) -> 
 
 
 def test_what_a_condition_leaves_out_takes_nothing_of_the_packet(process: Callable[..., str]) -> None:
-    """A `lookahead` that would fail for lack of bits is on the side that is not evaluated."""
+    """The side that is not evaluated has a `lookahead`, which would fail because the packet is too short."""
     parser = """state start {
         pkt.extract(hdr.data);
         if (hdr.data.a == 1 && pkt.lookahead<bit<64>>() == 2) { hdr.data.b = 1; }

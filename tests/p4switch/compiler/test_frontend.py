@@ -50,7 +50,7 @@ REFERENCES = frozenset(
         *("func", "args", "default", "annotations", "entries_annotations"),
     ]
 )
-"""Attributes that lead out of the tree, or to what was written rather than what it means."""
+"""Attributes that refer to nodes elsewhere in the tree, or to the text instead of its meaning."""
 
 
 def nodes(node: object, facts: Facts) -> Iterator[ast.Node]:
@@ -83,7 +83,7 @@ def test_every_expression_of_our_programs_is_typed_and_resolved(path: Path) -> N
             assert node in facts.decls
         if isinstance(node, ast.Call):
             call = facts.bindings[node]
-            if call.kind is CallKind.BUILTIN:  # methods of headers and stacks are declared nowhere
+            if call.kind is CallKind.BUILTIN:  # methods of headers and stacks have no declaration
                 assert len(call.bound) == len(node.args)
             else:
                 assert len(call.bound) == len(call.params) == len(call.param_types)

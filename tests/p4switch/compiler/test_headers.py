@@ -1,4 +1,4 @@
-"""Headers, stacks, unions and selects by the language specification, where BMv2 alone does less."""
+"""Headers, stacks, unions and selects follow the language specification where BMv2 alone does not."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ control deparse(packet_out pkt, in headers_t hdr) {
 }
 """
 WITH_CONDITIONS = EVERYWHERE.replace("pair_t own = { NEST, 1 }; pkt.emit(own);", "")
-"""Places where an operand that is evaluated in some cases may need statements; a deparser has no conditional ones."""
+"""Places where a conditionally evaluated operand may need statements. A deparser has no such place."""
 VALUE = """
 parser parse(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t std) {
     state start { pkt.extract(hdr.data); meta.cells[1] = 7; meta.cells[3] = 2; transition accept; }
@@ -240,9 +240,9 @@ def test_packets_looked_into_in_proportion(compiled: Callable[[str], Compiled], 
 
 
 REPEATED = ("<< by inner", ">> by inner", "signed <<", "signed >>")
-"""What takes the inner operand more than once."""
+"""Operations that use the inner operand more than once."""
 STATEMENTS = ("an array's element", "function that takes it twice", "function of statements")
-"""What needs a variable however deep it is, and is refused with any other statement in such a control."""
+"""Operations that need a variable at any depth, and are refused like any other statement in such a control."""
 
 
 @pytest.mark.parametrize("place", CHECKSUMS)

@@ -116,16 +116,16 @@ def test_a_program_without_a_package_is_refused_in_its_own_file(tmp_path: Path) 
     assert caught.value.diagnostics[0].location[:2] == (str(path), 3)
 
 
-# Where an error is made that has no place yet, or is given one.
+# Places that create an error without a position, or that add the position.
 GIVE_A_PLACE = {
-    ("diagnostics.py", "CompileError"),  # the reporter, to which every error comes with its place
+    ("diagnostics.py", "CompileError"),  # the reporter, which gets every error with its position
     ("midend/lowering.py", "CompileError"),
     ("midend/whole.py", "CompileError"),
     ("bmv2/source.py", "CompileError"),
     ("passes/__init__.py", "CompileError"),
     ("preprocessor.py", "CompileError"),
-    ("preprocessor.py", "UserError"),  # the file that was asked for cannot be read: there is no line
-    ("__init__.py", "UserError"),  # a file is asked for that no program of the architecture has
+    ("preprocessor.py", "UserError"),  # the requested file cannot be read, so there is no line
+    ("__init__.py", "UserError"),  # programs of the architecture have no such file
 }
 
 

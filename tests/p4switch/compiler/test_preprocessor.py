@@ -57,7 +57,7 @@ def test_directives_and_macros(tmp_path: Path, text: str, expected: str) -> None
 
 
 def test_lines_left_out_of_a_string_leave_their_ends(tmp_path: Path) -> None:
-    """Check a string in an annotation, whose text P4Info shows."""
+    """Check a string in an annotation, whose text is part of P4Info."""
     path = tmp_path / "a.p4"
     path.write_text('@a("\none\n#if 0\ntwo\n#else\nthree\n#endif\n")')
     assert Preprocessor([], {}).run(path).text == '@a("\none\n\n\n\nthree\n\n")\n'

@@ -167,10 +167,10 @@ def test_each_constant_entry_costs_the_same(tmp_path: Path) -> None:
         path.write_text(V1MODEL.format(parser=PARSER + "{ state start { transition accept; } }", before="", body=body))
         profile = cProfile.Profile()
         profile.runcall(lambda: generate(_compile(path, [], None).program))
-        stats: Any = pstats.Stats(profile)  # typeshed leaves out what it counts
+        stats: Any = pstats.Stats(profile)  # typeshed does not declare the counts
         return int(stats.total_calls)
 
-    calls(2)  # what is imported only now, and filled into caches
+    calls(2)  # the first call imports modules and fills caches
     none, some, more = calls(1), calls(150), calls(300)
     assert more - none < 2.2 * (some - none)
 
@@ -192,7 +192,7 @@ def test_what_is_written_is_in_proportion_to_the_program(tmp_path: Path, body: s
     path = tmp_path / "x.p4"
     path.write_text(
         V1MODEL.format(parser=PARSER + "{ state start { transition accept; } }", before="", body=body)
-    )  # on one line: no place in the source may cost its length
+    )  # on one line: no position may take time in proportion to the line's length
     compiled = compile_program(path)
     assert len(json.dumps(compiled.json)) < 200 * path.stat().st_size + 20_000
     generate(compiled.program)

@@ -41,7 +41,7 @@ V1Switch(P(), V(), I(), E(), C(), D()) main;
 """
 NEW = {**P4_14, **V1MODEL.superseded}
 PLAIN = {"declared": "", "code": "", "egress": "", "compute": ""}
-DECLARED = {  # those that v1model still declares
+DECLARED = {  # names that v1model still declares
     "clone3": ("code", "clone3(CloneType.I2E, 5, { meta.v });"),
     "resubmit": ("code", "resubmit({ meta.v });"),
     "recirculate": ("egress", "recirculate({ meta.v });"),

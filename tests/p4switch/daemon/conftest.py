@@ -32,7 +32,7 @@ def _has_xdp() -> bool:
     try:
         socket.socket(_AF_XDP, socket.SOCK_RAW, 0).close()
     except PermissionError:
-        return True  # the tests that need it are left out for want of root
+        return True  # without root, the tests that need it are skipped
     except OSError:
         return False
     return True
@@ -43,7 +43,7 @@ senders = pytest.mark.parametrize("send", ["packet", pytest.param("xdp", marks=n
 
 
 class Namespace:
-    """`links` veth pairs: the near end h<i> belongs to the test, the far end s<i> to the switch."""
+    """Namespace with `links` veth pairs. The test has the near end h<i>, and the switch the far end s<i>."""
 
     def __init__(self, links: int) -> None:
         self.name = f"p4cc-{os.getpid()}-{next(_COUNT)}"
@@ -89,7 +89,7 @@ class Namespace:
 
 
 class Zygote:
-    """Starts processes in the way that `zygote.py` describes."""
+    """Process of `zygote.py`, from which switch processes are forked."""
 
     def __init__(self) -> None:
         command = [sys.executable, str(Path(__file__).with_name("zygote.py"))]
@@ -107,7 +107,7 @@ class Zygote:
 
 
 class Forked:
-    """A process of a zygote, with the interface of one of `subprocess`."""
+    """Process forked from a zygote, with the interface of `subprocess.Popen`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -216,7 +216,7 @@ def zygote() -> Iterator[Zygote]:
 def start(namespace: Namespace, zygote: Zygote, tmp_path: Path) -> Iterator[Any]:
     """Yield a function that starts switch processes on s1, s2 and s3 as ports 1, 2 and 3.
 
-    `anew`: with a new Python.
+    With `anew`, the process is started with a new Python.
     """
     started: list[Daemon] = []
 

@@ -64,11 +64,11 @@ def test_routes_and_ecmp(client: GrpcClient, namespace: Namespace) -> None:
     entries = programs.parameters("ecn", {}).entries(view)
     program = Program.of(compiled)
     controller.program_switch(client, program, entries)
-    time.sleep(0.2)  # BMv2 swaps the pipeline when its next packet comes
+    time.sleep(0.2)  # BMv2 installs the new pipeline when its next packet arrives
     h1, h2, h3 = (namespace.raw_socket(f"h{i}") for i in (1, 2, 3))
     h1.send(roce("10.0.0.2", 50000))
     received = h2.recv(10000)
-    assert received[22] == 63  # time to live
+    assert received[22] == 63  # the TTL
     assert received[26:] == roce("10.0.0.2", 50000)[26:]
     h1.send(roce("10.2.0.1", 50000))  # no route
     assert quiet(h2)

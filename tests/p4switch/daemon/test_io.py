@@ -52,7 +52,7 @@ def test_frames_of_two_ports_in_order_of_arrival(start: Any, namespace: Namespac
     h1.send(frame(2))
     h2.recv(10000)
     daemon.process.send_signal(signal.SIGSTOP)
-    for i in range(_BURST):  # all of it waits in two rings
+    for i in range(_BURST):  # the whole burst fits into two rings
         (h1 if i % 7 < 3 else h3).send(frame(2, e=i))
     daemon.process.send_signal(signal.SIGCONT)
     assert [int.from_bytes(h2.recv(10000)[:2], "big") for _ in range(_BURST)] == list(range(_BURST))
@@ -64,7 +64,7 @@ def test_vlan_tags_survive(start: Any, namespace: Namespace, compiled: Any, send
     c = Remote(daemon.client(), compiled)
     c.modify(c.entry("lpm_one", None, ("send", {"port": 3}), is_default_action=True))
     h1, h3 = namespace.raw_socket("h1"), namespace.raw_socket("h3")
-    # The kernel takes the tag out at the receiving end; it is in the auxiliary data there.
+    # The receiving kernel removes the tag from the frame and puts it into the auxiliary data.
     h3.setsockopt(263, 8, 1)  # PACKET_AUXDATA
     addresses, rest = bytes.fromhex("000000000002ffff00001234"), b"\x08\x00" + bytes(60)
     h1.send(addresses + b"\x81\x00\x00\x05" + rest)
@@ -96,7 +96,7 @@ def test_an_interface_that_goes_down_and_comes_back(start: Any, namespace: Names
         h2 = namespace.raw_socket("h2")
         h1.send(frame(2, e=7))
         assert h2.recv(10000) == frame(2, e=7)
-        assert quiet(h2)  # what was lost stays lost
+        assert quiet(h2)  # lost frames are not sent again
     stats = daemon.stop()
     assert port(stats, 2)["tx_failed"] == 80
 
@@ -126,7 +126,7 @@ def test_the_log_says_how_frames_are_sent(start: Any, send: str) -> None:
 
 @needs_xdp
 def test_where_there_is_no_af_xdp_af_packet_sends(start: Any, namespace: Namespace, compiled: Any) -> None:
-    """A queue of an interface can have one AF_XDP socket, which the first switch has."""
+    """A queue of an interface can have only one AF_XDP socket, and the first switch uses it."""
     first: Daemon = start("--no-p4", "--send", "xdp")
     first.client()
     second: Daemon = start("--no-p4")

@@ -18,7 +18,7 @@ from tests.p4switch.daemon.conftest import wait_until
 from tests.p4switch.fabric.stub import frame
 
 PROGRAM = Path(__file__).parent.parent / "fabric" / "everything.p4"
-UNICAST, RECIRCULATE = 1, 4  # what becomes of packets for hosts of these numbers
+UNICAST, RECIRCULATE = 1, 4  # treatment of packets, given by the number of the destination host
 
 
 @pytest.mark.parametrize("what", [UNICAST, RECIRCULATE])

@@ -183,7 +183,7 @@ def test_changes_of_links_are_told_to_the_devices_at_their_times(tmp_path: Path,
         def is_up() -> bool:
             return process.devices[0].look(lambda state: state.ports.is_up(9))
 
-        wait_until(lambda: process.server.port != 0, 20)  # it takes signals by then
+        wait_until(lambda: process.server.port != 0, 20)  # signals are handled from then on
         up_ns = process.live.now_ns() + 1_500_000_000
         rows = [{"time_ns": time_ns, "port": 9, "up": up} for time_ns, up in ((0, True), (0, False), (up_ns, True))]
         changes.write_text(json.dumps({"changes": rows}))

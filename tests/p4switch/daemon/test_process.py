@@ -56,7 +56,7 @@ def frame(destination: int, e: int = 0, o: int = 0, length: int = 100) -> bytes:
     return head + bytes(i % 251 for i in range(length - len(head)))
 
 
-# The kernel, which stamps frames, is an hour ahead of the process: its clock was set back after each stamp.
+# The kernel's time stamps are an hour ahead of the process, as if its clock were set back after each frame.
 SET_BACK = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -159,7 +159,7 @@ def test_digests_and_idle_timeouts(start: Any, namespace: Namespace, compiled: A
     news = c.client.receive(5)
     assert news is not None
     assert [[m.bitstring for m in d.struct.members] for d in news.digest.data] == [[b"\xab\xcd", b"\x03"]]
-    assert c.client.receive(0.3) is None  # known, and not acknowledged
+    assert c.client.receive(0.3) is None  # it is known already, and not yet acknowledged
     ack = {"digest_id": news.digest.digest_id, "list_id": news.digest.list_id}
     c.client.send(p4runtime_pb2.StreamMessageRequest(digest_ack=ack))
     entry = c.entry("fading", {"e": 9}, ("NoAction",), idle_timeout_ns=200_000_000)
@@ -178,7 +178,7 @@ def test_rate_delay_and_queue_limit(start: Any, namespace: Namespace, compiled: 
     c.forward(2, 2)
     h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
     begin = time.monotonic()
-    for i in range(20):  # one in transmission, ten wait, the rest is lost
+    for i in range(20):  # one is sent, ten are queued, and the rest is lost
         h1.send(frame(2, e=i, length=1000))
     times, order = [], []
     for _ in range(11):
@@ -186,14 +186,14 @@ def test_rate_delay_and_queue_limit(start: Any, namespace: Namespace, compiled: 
         times.append(time.monotonic() - begin)
     assert quiet(h2)
     assert order == list(range(11))
-    assert times[0] >= 0.040  # its own time on the link, and the delay
+    assert times[0] >= 0.040  # transmission time and delay
     # Frames leave every 20 ms, however late a busy machine looks at them: the last no sooner than the eleventh can.
     assert times[-1] >= 0.220 + 0.020
     stats = daemon.stop()
     port = next(row for row in stats["ports"] if row["port"] == 2)
     assert (port["tx_packets"], port["drop_buffer"], port["max_packets"]) == (11, 9, 10)
     assert port["busy_ns"] == 11 * 20_000_000
-    # One goes at once; ten wait, and then leave one by one.
+    # One frame leaves at once. Ten are queued, and then leave one by one.
     _, depths = port["depths"]
     assert depths == [1000 * depth for depth in (*range(1, 11), *range(9, -1, -1))]
     assert sum(stats["lag_log2_ns"]) == 11  # each frame left the link
@@ -238,7 +238,7 @@ def test_switch_pauses_its_senders(start: Any, namespace: Namespace, compiled: A
     for i in range(20):
         assert h2.recv(10000)[1] == i
     pauses: list[tuple[int, int]] = []
-    while not pauses or pauses[-1][1]:  # until the pause is taken back
+    while not pauses or pauses[-1][1]:  # until the pause ends
         message = h1.recv(10000)
         assert message[:6] == bytes.fromhex("0180c2000001")
         assert message[12:18] == bytes.fromhex("880801010001")
@@ -347,7 +347,7 @@ def test_the_log_has_what_happens_to_each_packet(start: Any, namespace: Namespac
     program, events = tmp_path / "talking.p4", tmp_path / "events.jsonl"
     program.write_text(TALKING)
     daemon = start(str(program), "-L", "trace", "--trace-file", str(events))
-    daemon.client()  # waits until it is there
+    daemon.client()  # waits until the server answers
     h1, h2 = namespace.raw_socket("h1"), namespace.raw_socket("h2")
     h1.send(bytes([7]) * 60)
     assert h2.recv(10000) == bytes([7]) * 60
@@ -358,7 +358,7 @@ def test_the_log_has_what_happens_to_each_packet(start: Any, namespace: Namespac
               f"{program}(15) Egress port is 2",
               "Pipeline 'egress': end", "Transmitting packet of size 60 out of port 2"]  # fmt: skip
     assert [line for line in log if line in wanted] == wanted
-    assert " DEBUG " not in daemon.log.read_text()  # of the libraries' insides
+    assert " DEBUG " not in daemon.log.read_text()  # no debug messages of libraries
     told = [json.loads(line) for line in events.read_text().splitlines()]
     assert [event["port"] for event in told if event["event"] == "Transmitted"] == [2]
 
@@ -373,7 +373,7 @@ def test_a_new_pipeline_under_traffic(start: Any, namespace: Namespace, compiled
     for round_ in range(3):
         for _ in range(50):
             h1.send(frame(2, e=round_, length=1000))
-        client.set_pipeline(compiled.p4info, json.dumps(compiled.json).encode())  # what is queued is lost
+        client.set_pipeline(compiled.p4info, json.dumps(compiled.json).encode())  # queued packets are lost
         c.forward(2, 2)
     h1.send(frame(2, e=9))
     while h2.recv(10000)[:2] != b"\x00\x09":

@@ -44,7 +44,7 @@ def tell(file: Path, number: int) -> None:
 
 if __name__ == "__main__":
     preload(_MODULES, _PACKAGES)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who keep
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the processes in `keep` are not waited for
     for line in sys.stdin:
         arguments, namespace, folder = json.loads(line)
         if os.fork() == 0:

@@ -34,7 +34,7 @@ def test_programs(name: str) -> None:
 
 
 def test_the_fuzzer_finds_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It finds a pipeline that reads beyond its headers, so a run without findings has a meaning."""
+    """The fuzzer finds that a pipeline reads beyond its headers, so a run without findings is meaningful."""
     from p4switch import engine
 
     right = engine.generated
@@ -63,7 +63,7 @@ def test_libraries_of_another_version_are_refused(tmp_path: Path) -> None:
     program = read(everything())
     from p4switch import engine
 
-    with pytest.raises(OSError, match=r"none\.so: cannot open shared object file"):  # as the loader says it
+    with pytest.raises(OSError, match=r"none\.so: cannot open shared object file"):  # the message of the dynamic loader
         load().Switch(str(tmp_path / "none.so"))
     with pytest.raises(ValueError, match="not a compiled pipeline"):
         load().Switch("libm.so.6")

@@ -205,7 +205,7 @@ def test_nesting_is_bounded(depth: int) -> None:
     with pytest.raises(ProgramError, match="nested over 500 deep"):
         generated(read(document))
     del document["actions"][0]["primitives"][-1]
-    while isinstance(deep, dict):  # Python itself takes what is as deep as this apart only step by step
+    while isinstance(deep, dict):  # Python can free such deep objects only level by level
         deep = deep["value"]
 
 

@@ -121,7 +121,7 @@ def color(switch: Any, now: int, length: int = 100, index: int = 0) -> int:
 def test_meter_of_packets() -> None:
     switch = meter_program("packets")
     assert [color(switch, 0) for _ in range(3)] == [0, 0, 0]  # not configured: always green
-    # 10 a second committed, with bursts of 2; 100 a second peak, with bursts of 5.
+    # The committed rate is 10 per second with bursts of 2, the peak rate 100 per second with bursts of 5.
     switch.meter_set("m", 0, (10, 2, 100, 5))
     assert [color(switch, 0) for _ in range(7)] == [0, 0, 1, 1, 1, 2, 2]
     assert color(switch, 9_999) == 2  # ticks are microseconds
@@ -404,7 +404,7 @@ def test_trace_tells_what_happened() -> None:
     traced = build_traced(read(document))
     switch = load().Switch(str(traced.library))
     switch.process(3, b"\5\0")
-    assert switch.traced() == ([], 0)  # nobody has asked
+    assert switch.traced() == ([], 0)  # tracing is off
     switch.set_tracing(True)
     handle = switch.table_add("t", [(b"\5", b"")], 0, ("action", "nothing", []))
     switch.process(3, b"\5\0", now=1)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Json = Any
 WIDTHS = {"a": 8, "b": 4, "c": 12, "d": 32, "e": 48, "f": 128, "g": 72}
 PAD = -sum(WIDTHS.values()) % 8
-TABLE = "MyIngress.my table \\ \"%s\""  # names are anything
+TABLE = "MyIngress.my table \\ \"%s\""  # names may have any characters
 
 
 def key_program(kinds: dict[str, str], **more: Json) -> ProgramBuilder:
@@ -177,7 +177,7 @@ def test_many_entries_come_and_go() -> None:
 def test_a_hundred_thousand_prefixes() -> None:
     rng = random.Random(1)
     switch = key_program({"d": "lpm"}, max_size=100_000).switch()
-    known: dict[tuple[int, int], int] = {}  # by length and the bits of that length
+    known: dict[tuple[int, int], int] = {}  # key: prefix length and prefix
     while len(known) < 100_000:
         length = rng.choice((8, 16, 20, 22, 24, 24, 24, 28, 32))
         known.setdefault((length, rng.getrandbits(length)), len(known))
@@ -266,8 +266,8 @@ def test_entries_of_the_program() -> None:
     switch = key_program({"a": "ternary", "c": "range"}, entries=entries).switch()
     assert result(switch, {"a": 0x12, "c": 5}) == 10
     assert result(switch, {"a": 0x12, "c": 4}) == 0xFFFFFFFF
-    assert result(switch, {"a": 0x11, "c": 5}) == 11  # the lower number wins in the JSON
-    switch.table_delete(TABLE, 1)  # whether it may be is P4Info's to say
+    assert result(switch, {"a": 0x11, "c": 5}) == 11  # in the JSON, the lower number has priority
+    switch.table_delete(TABLE, 1)  # P4Info decides whether this is allowed
     assert result(switch, {"a": 0x11, "c": 5}) == 10
     switch.reset()
     assert result(switch, {"a": 0x11, "c": 5}) == 11

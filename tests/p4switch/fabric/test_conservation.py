@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.p4switch.fabric.stub import GBPS, Host, balance, examples, frame, ip, load
 
-_RELEASE, _STOP = 2 << 8, 3 << 8  # a queue, as the pipeline of the tests understands it
+_RELEASE, _STOP = 2 << 8, 3 << 8  # codes by which the test's pipeline releases or stops a queue
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def build(plan: Plan, independent: bool = False) -> tuple[Any, list[Host]]:
         network.add_host(host)
     for a in range(n):
         for b in (*range(n), group):
-            network.flow(ip(a), ip(b), 7)  # else tags are given in the order in which flows are seen first
+            network.flow(ip(a), ip(b), 7)  # without this, tags follow the order in which flows are first seen
     # Switch s: hosts at their own numbers, its parent at port 100, child c at port 101 + c.
     parents = (-1, *plan.switches)
 

@@ -11,7 +11,7 @@ from tests.p4switch.fabric.stub import GBPS, Host, balance, examples, frame, ip,
 
 END_NS = 200_000
 DELAYS_NS = [0, 1, 40, 600, 600, 1000, 3000, 3000, 5000, 20_000]
-MARKS = 1000  # that a load's frames have; replies have higher ones
+MARKS = 1000  # marks of a load's frames are below, those of replies above
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Link:
 class Network:
     hosts: int
     switches: int
-    switches_first: bool  # given to the fabric before the hosts
+    switches_first: bool  # True if switches are added before hosts
     links: tuple[Link, ...]
     detours: bool  # routes that make cycles of queues waiting for each other
     loads: tuple[tuple[int, int, int, int, int], ...]  # from, to, time, length, priority
@@ -46,8 +46,8 @@ class Cuts:
     """Divisions of a run that must not change its results."""
 
     untils: tuple[int, ...]
-    events: int  # in a slice
-    calls: tuple[int, ...]  # that do nothing
+    events: int  # number of events in a slice
+    calls: tuple[int, ...]  # times of callbacks that do nothing
     errors: frozenset[int]  # marks of frames whose receiver raises an error
     stops: frozenset[int]
     rest_ns: int  # after an error: how soon the next call is, and the end of the next slice
@@ -201,7 +201,7 @@ def build(plan: Network, cuts: Cuts | None, independent: bool = False) -> tuple[
         host.others = [nodes[h] for h in range(plan.hosts)]
     for a in range(plan.hosts):
         for b in range(plan.hosts):
-            network.flow(ip(a), ip(b), 7)  # else tags are given in the order in which flows are seen first
+            network.flow(ip(a), ip(b), 7)  # without this, tags follow the order in which flows are first seen
     numbers: dict[int, int] = {}
 
     def connect(i: int, link: Link) -> None:
@@ -236,7 +236,7 @@ def build(plan: Network, cuts: Cuts | None, independent: bool = False) -> tuple[
 def run_to(network: Any, host: int, until_ns: int, cuts: Cuts) -> None:
     """Run to a time, with as many continuations as the run needs."""
     while True:
-        until_ns = max(until_ns, network.now_ns)  # where a host's error left some may be beyond it
+        until_ns = max(until_ns, network.now_ns)  # after a host's error, some hosts may be beyond this time
         before = network.now_ns
         try:
             status = network.run(until_ns, max_events=cuts.events, progress_events=50,

@@ -24,7 +24,7 @@ from tests.p4switch.fabric.stub import examples, frame, load
 from tests.p4switch.fabric.test_order import END_NS, Cuts, Link, Network, build, cuts, networks, results
 from tests.p4switch.fabric.test_pfc import ring
 
-EXAMPLES = int(os.environ.get("P4CC_WORKER_EXAMPLES", "40"))  # more of them, now and then
+EXAMPLES = int(os.environ.get("P4CC_WORKER_EXAMPLES", "40"))  # a larger number for occasional longer runs
 LATE_S = 0.0005
 AGAIN = ("events", "stopped")
 TABLES = ("port", "queue", "pfc", "flow", "buffer")
@@ -45,7 +45,7 @@ class Split:
     independent: bool
     late: int
     untils: tuple[int, ...]
-    events: int  # in a slice
+    events: int  # number of events in a slice
     cuts: Cuts | None = None
 
 
@@ -287,7 +287,7 @@ def test_the_one_whose_time_is_up_ends_the_run_for_all() -> None:
         def again(now_ns: int) -> None:
             network.at(now_ns + 1, again)
 
-        network.at(0, again)  # without end
+        network.at(0, again)  # the callback repeats for ever
         limit_s = 0.01 if rank else 1000
         status = network.run(max_wall_s=limit_s, progress=lambda now, events: None, progress_events=50)
         return status, network.now_ns, network.events

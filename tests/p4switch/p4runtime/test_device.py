@@ -388,7 +388,7 @@ def test_p4info_that_does_not_fit_the_json_is_refused(bench: Bench, change: str,
     types.new_types["self"].original_type.new_type.name = "self"
     types.structs["ring"].members.add().type_spec.tuple.members.add().struct.name = "ring"
     types.structs["wide0"].members.add().type_spec.bool.SetInParent()
-    for i in range(9):  # each ten times the one before
+    for i in range(9):  # each level is ten times as large
         for _ in range(10):
             types.structs[f"wide{i + 1}"].members.add().type_spec.struct.name = f"wide{i}"
     for i in range(40):
@@ -435,7 +435,7 @@ def test_a_long_read_lets_packets_through_and_no_write(blank: Bench) -> None:
     reading = False
 
     def between() -> None:
-        if reading and lock.taken == 3 and not written:  # in the middle of the read
+        if reading and lock.taken == 3 and not written:  # during the read
             written.append(threading.Thread(target=controller.insert, args=(entry(9999),)))
             written[0].start()
 
@@ -533,7 +533,7 @@ def test_cells_are_read_as_they_are_taken(bench: Bench) -> None:
 
 def test_what_looks_at_all_entries_does_so_in_parts() -> None:
     """Idle time-outs and reads that return few entries: the data plane runs between the parts."""
-    looked: list[int] = [0]  # at each time that the lock was held
+    looked: list[int] = [0]  # number of entries read each time the lock was held
 
     class Counting(FakeSwitch):
         def table_last_hit(self, table: str, handle: int) -> int:

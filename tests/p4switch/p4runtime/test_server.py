@@ -184,7 +184,7 @@ def test_what_waits_for_a_controller_is_bounded(caplog: pytest.LogCaptureFixture
         outgoing = Outgoing()
         for _ in range(MAX_OUTGOING + 3):
             outgoing.put(packet)
-        outgoing.put(arbitration)  # tells who is primary
+        outgoing.put(arbitration)  # reports the primary
         outgoing.end()
         return [message async for message in outgoing]
 
@@ -211,7 +211,7 @@ def test_roles_are_bounded_and_forgotten() -> None:
     for name in ("one more", "x" * 257):
         with pytest.raises(P4RuntimeError):
             introduce(name)
-    introduce("")  # that of all who name none is always there
+    introduce("")  # the default role always exists
 
 
 def test_a_controller_without_an_election_id_may_have_the_id_zero() -> None:
@@ -266,7 +266,7 @@ def test_the_highest_election_id_is_primary(served: Served, primary: GrpcClient)
     higher.close()
     news = primary.receive(5)
     assert news is not None
-    assert news.arbitration.status.code == code_pb2.NOT_FOUND  # nobody is primary
+    assert news.arbitration.status.code == code_pb2.NOT_FOUND  # there is no primary
     # The highest id that ever was still counts.
     late = served.client(11)
     with pytest.raises(P4RuntimeError):

@@ -43,7 +43,7 @@ def test_configuration(controller: Controller) -> None:
 
 def test_at_once(controller: Controller, bench: Bench, switch: FakeSwitch) -> None:
     switch.pending_digests = [learnt(1, 2)]
-    assert bench.device.poll() == []  # nobody listens
+    assert bench.device.poll() == []  # no controller has enabled the digest
     controller.insert(digest(controller))
     switch.pending_digests = [learnt(1, 2), learnt(0x300, 0x1FF), learnt(1, 2)]
     (message,) = bench.device.poll()

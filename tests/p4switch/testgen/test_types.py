@@ -11,7 +11,7 @@ pytest.importorskip("z3", reason="z3 is not installed")
 from p4switch.stf import run_test
 from p4switch.testgen import generate, write
 
-TYPES = {  # what a type is called, its bits, a value of it and another one
+TYPES = {  # name of a type, its width, and two of its values
     "bool": (1, "true", "false"),
     "bit<1>": (1, "1w1", "1w0"),
     "bit<4>": (4, "4w3", "4w9"),
