@@ -122,7 +122,7 @@ class Result:
     @property
     def failed(self) -> list[str]:
         """Checks that did not hold, one line each."""
-        return [f"{check['name']}: {check['detail']}" for check in self.summary["checks"] if not check["holds"]]
+        return self._kept.failed_checks
 
     @property
     def unfinished(self) -> str | None:

@@ -129,11 +129,11 @@ def run(
                 deque(done, maxlen=0)
         stored.note_order(target, [one.label for one in runs])
     place = Path(out) if out is not None else target
-    results = Results([Result(stored.load(place / one.label)) for one in runs], place, temporary)
-    for kept in results:
-        if how.trace is not None and (empty := how.trace.empty(kept.folder, kept.summary["end_ns"])):
-            warnings.warn(f"{kept.name}: {empty}", stacklevel=2)
-    return _checked(results, strict)
+    kept = [stored.load(place / one.label) for one in runs]
+    for each in kept:
+        if empty := each.note_on_empty_trace(how.trace):
+            warnings.warn(f"{each.folder.name}: {empty}", stacklevel=2)
+    return _checked(Results([Result(each) for each in kept], place, temporary), strict)
 
 
 def load(folder: str | PathLike[str], *, extensions: Sequence[str | PathLike[str]] = ()) -> Results:

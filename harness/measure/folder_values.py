@@ -84,6 +84,15 @@ class Check(_Kept):
     detail: Text
 
 
+class Fidelity(_Kept):
+    """Keys of a run in real time that show whether its times can be trusted."""
+
+    kept_up: bool
+    reasons: list[Text]
+    dilation_to_use: Count | None = None
+    caveats: list[Text] = []
+
+
 class Summary(_Kept):
     """Keys that `summary.json` has in every run."""
 
@@ -107,6 +116,8 @@ class Summary(_Kept):
     framing_bytes: Annotated[int, Field(ge=-1000, le=1000)] = 0
     base_rtt_ns: Time = 0
     drops: dict[Text, Count] = {}
+    residue: dict[Text, Count] | None = None
+    fidelity: Fidelity | None = None
 
 
 class Performance(_Kept):

@@ -37,10 +37,10 @@ from harness.measure import folder_values, provenance
 from harness.measure.folder_values import TABLE
 from harness.measure.metrics import flows_table, jain_table, messages_table
 from harness.measure.recording import Recording
+from harness.measure.summary import left_behind, not_kept_up, summarize, unfinished
 from harness.measure.summary import performance as performance_of
-from harness.measure.summary import summarize
 from harness.plan import scenario
-from harness.plan.how import How
+from harness.plan.how import TRACE_LINES, TRACE_TEXT, How, Tracing
 from harness.plan.inputs import inputs, resolved_text
 from harness.plan.probes import Probe, parse
 from harness.plan.run import LinkChange, Run, link_changes, named
@@ -223,6 +223,28 @@ class Result:
     def claims(self) -> list[str]:
         """Claims of papers that the scenario belongs to."""
         return self._scenario[1].claims
+
+    @property
+    def failed_checks(self) -> list[str]:
+        """Checks that did not hold, one line each."""
+        return [f"{check['name']}: {check['detail']}" for check in self.summary["checks"] if not check["holds"]]
+
+    @property
+    def doubts(self) -> list[str]:
+        """Reasons to doubt the figures of a run whose checks hold, one line each."""
+        found = unfinished(self.summary), left_behind(self.summary), not_kept_up(self.summary)
+        return [*filter(None, found), *self.summary.get("fidelity", {}).get("caveats", [])]
+
+    def note_on_empty_trace(self, tracing: Tracing | None) -> str | None:
+        """Return a note that the requested trace is empty; None if it has packets, or if there is none."""
+        if tracing is None or (self.folder / TRACE_LINES).stat().st_size:
+            return None
+        span = ""
+        if tracing.from_ns or tracing.until_ns is not None:
+            until = "the end" if tracing.until_ns is None else f"{tracing.until_ns:,} ns"
+            span = f" from {tracing.from_ns:,} ns until {until}"
+        sent = f"no packet of flow {tracing.flow} was sent{span}; the run ended at {self.summary['end_ns']:,} ns"
+        return f"{TRACE_TEXT} and {TRACE_LINES} are empty: {sent}"
 
     @property
     def cc_scope(self) -> str:

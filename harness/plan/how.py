@@ -48,17 +48,6 @@ class Tracing:
         """`until_ns`, or a time that no run reaches."""
         return _LAST_NS if self.until_ns is None else self.until_ns
 
-    def empty(self, folder: Path, end_ns: int) -> str | None:
-        """Return a note on the empty trace of a run that ended at `end_ns`; None if it has packets."""
-        if (folder / TRACE_LINES).stat().st_size:
-            return None
-        span = ""
-        if self.from_ns or self.until_ns is not None:
-            until = "the end" if self.until_ns is None else f"{self.until_ns:,} ns"
-            span = f" from {self.from_ns:,} ns until {until}"
-        sent = f"no packet of flow {self.flow} was sent{span}; the run ended at {end_ns:,} ns"
-        return f"{TRACE_TEXT} and {TRACE_LINES} are empty: {sent}"
-
 
 @dataclass(frozen=True)
 class How:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 import psutil
@@ -18,8 +17,7 @@ from harness.errors import CheckError
 from harness.measure.output_folder import for_user, new_folder
 from harness.measure.recording import Progress
 from harness.measure.results import Result
-from harness.measure.summary import left_behind, not_kept_up, unfinished
-from harness.plan.how import Tracing
+from harness.plan.how import How
 from harness.plan.inputs import program_files
 from harness.plan.run import Run
 from harness.worlds.parallel import workers_of
@@ -30,6 +28,7 @@ from p4cc.execution.doubts import tell_doubts
 from p4cc.execution.folder import REPORTS, attempt, tell_kept, where_to
 from p4cc.execution.interpreted import tell_interpreted
 from p4cc.execution.make_world import MakeWorld, follow, maker
+from p4cc.execution.planned_run import PlannedRun
 from p4cc.execution.progress import RunProgress
 from p4cc.execution.request import RunRequest
 from p4cc.execution.runners import at_once, one_by_one
@@ -76,6 +75,7 @@ def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | N
     tell_interpreted(*zip(*(run.portable.names for run in batch.runs), strict=True))
     target = where_to(request.out, Path("runs") / batch.name, request.resume)
     taken = known(batch.runs, request.reuse, request.resume, request.how)
+    programs = _covered_programs(batch.runs, taken, request.how)
     scratch = new_folder(target, instead=request.resume is not None, without=REPORTS)
     with scratch as folder:
         if make is None:
@@ -84,16 +84,16 @@ def execute(request: RunRequest, ranks: Ranks | None = None, make: MakeWorld | N
                 kept, early = _completed(request, batch, taken, folder, make_runs)
         else:
             kept, early = _completed(request, batch, taken, folder, make)
+        failed, doubts = _judged(list(kept.values()), request)
         no_report = attempt(lambda: reports.write_page(batch, kept, folder), folder) if request.report else []
         has_page = request.report and not no_report
-        no_report += attempt(lambda: _write_coverage(batch, kept, folder), folder)
-        _tell_empty_traces(kept, request.how.trace)
+        no_report += attempt(lambda: _write_coverage(kept, programs, folder), folder)
         if request.report and not no_report and batch.sweep is None:  # the page contains the same sentences
             reports.tell_findings(kept)  # tables are read on demand, so the results have to be in this folder here
     page = target / reports.page_of(batch) if has_page else target
     command_s = time.time() - psutil.Process().create_time()
     click.echo(f"{len(kept)} run{'s' if len(kept) > 1 else ''} in {command_s:,.1f} s: {page}")
-    failed = _failures({batch.runs[number].folder_name: kept[number].summary for number in kept}, request.strict)
+    _tell_first(doubts)
     if early is not None:
         tell_kept(len(kept), len(batch.runs), target)
         raise for_user(target, early)
@@ -145,7 +145,18 @@ def _watching(wanted: bool) -> Iterator[Watch | None]:
         yield watcher
 
 
-def _write_coverage(batch: Batch, kept: Mapping[int, Result], folder: Path) -> None:
+def _covered_programs(
+    runs: Sequence[PlannedRun], taken: Mapping[int, Result], how: How
+) -> dict[int, frozenset[str]]:
+    """Return the files of the programs of each run that counts coverage, by number of the run.
+
+    Raises UserError for a run that is not possible.
+    """
+    counted = {number for number, result in taken.items() if os.path.lexists(result.folder / COVERAGE_FILE)}
+    return {number: program_files(run.run()) for number, run in enumerate(runs) if how.coverage or number in counted}
+
+
+def _write_coverage(kept: Mapping[int, Result], programs: Mapping[int, frozenset[str]], folder: Path) -> None:
     """Write one page on the coverage of all runs that counted it, and warn of coverage that is left out.
 
     The page shows only files of the runs' own programs, because coverage in a reused folder could
@@ -157,7 +168,7 @@ def _write_coverage(batch: Batch, kept: Mapping[int, Result], folder: Path) -> N
         if not os.path.lexists(file):
             continue
         try:
-            total.merge(Coverage.load(file, program_files(batch.runs[number].run())))
+            total.merge(Coverage.load(file, programs[number]))
         except UserError as error:
             tell(f"warning: coverage left out: {error}", err=True)
     if not total.counts:
@@ -166,24 +177,23 @@ def _write_coverage(batch: Batch, kept: Mapping[int, Result], folder: Path) -> N
     Console().print(table(total))
 
 
-def _tell_empty_traces(kept: Mapping[int, Result], tracing: Tracing | None) -> None:
-    for result in kept.values():
-        if tracing is not None and (empty := tracing.empty(result.folder, result.summary["end_ns"])):
-            click.echo(f"warning: {result.folder.name}: {empty}", err=True)
+def _judged(kept: Sequence[Result], request: RunRequest) -> tuple[list[str], list[str]]:
+    """Return what is wrong with the runs, and what is doubtful; a strict request takes doubts for mistakes.
 
-
-def _failures(summaries: Mapping[str, Mapping[str, Any]], strict: bool) -> list[str]:
-    """Return the failed checks, and with `strict` other problems as well; otherwise warn of these."""
+    Warn of empty traces.
+    """
     failed: list[str] = []
-    warnings: list[str] = []
-    for name, summary in summaries.items():
-        checks = (f"{check['name']}: {check['detail']}" for check in summary["checks"] if not check["holds"])
-        failed += [f"{name}: {text}" for text in checks]
-        doubtful = [doubt for doubt in (unfinished(summary), left_behind(summary), not_kept_up(summary)) if doubt]
-        doubtful += summary.get("fidelity", {}).get("caveats", [])
-        (failed if strict else warnings).extend(f"{name}: {text}" for text in doubtful)
-    for text in warnings[:_MOST_WARNINGS]:
+    doubts: list[str] = []
+    for result in kept:
+        if empty := result.note_on_empty_trace(request.how.trace):
+            click.echo(f"warning: {result.folder.name}: {empty}", err=True)
+        failed += [f"{result.folder.name}: {text}" for text in result.failed_checks]
+        (failed if request.strict else doubts).extend(f"{result.folder.name}: {text}" for text in result.doubts)
+    return failed, doubts
+
+
+def _tell_first(doubts: Sequence[str]) -> None:
+    for text in doubts[:_MOST_WARNINGS]:
         click.echo(f"warning: {text}", err=True)
-    if len(warnings) > _MOST_WARNINGS:
-        click.echo(f"warning: and {len(warnings) - _MOST_WARNINGS} more of this kind", err=True)
-    return failed
+    if len(doubts) > _MOST_WARNINGS:
+        click.echo(f"warning: and {len(doubts) - _MOST_WARNINGS} more of this kind", err=True)

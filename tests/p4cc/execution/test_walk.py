@@ -12,6 +12,7 @@ import pytest
 
 from harness.measure.recording import Recording
 from harness.measure.results import Result
+from harness.plan.how import How, Tracing
 from harness.plan.portable import PortableRun
 from harness.plan.run import Run
 from harness.plan.scenario import Scenario
@@ -77,7 +78,9 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, str, str]
     seen = Calls()
     sys.setprofile(seen)
     try:
-        execute(RunRequest(ScenarioSelection([str(folder / "two.toml")]), out=folder / "out"))
+        # The worlds forecast the size of a trace without an end before anything starts.
+        how = How(trace=Tracing(flow=0, until_ns=1_000_000), coverage=True)
+        execute(RunRequest(ScenarioSelection([str(folder / "two.toml")]), how=how, out=folder / "out"))
     finally:
         sys.setprofile(None)
     return seen.between
