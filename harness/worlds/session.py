@@ -122,7 +122,7 @@ class Session:
         several workers the others get theirs from the sessions of their workers. `divided` means
         that this session processes only the reports of hosts that it owns, and those on flows with
         several ends. Then those flows of the others that concern this session come by `learn`, and
-        connections are opened by `open_before`. At the end the first session gets all flows by
+        connections are opened by `open_next`. At the end the first session gets all flows by
         `take_over`. `on_start` is called with each flow of this session that starts, before the requests
         for it.
         """
@@ -238,26 +238,33 @@ class Session:
         """Return whether sessions of other workers need a flow of this worker's host."""
         return not self.owns(flow.destination) or self._needs_connection(flow) or _is_joint(flow)
 
-    def open_before(self, start_ns: int, known_ns: int) -> None:
-        """Start the flows that waited for their order and start before a time, in a divided session.
+    def next_opening_ns(self, known_ns: int) -> int | None:
+        """Return the start of the first flow that waits for its order, in a divided session.
 
-        All sessions know the flows that became known before `known_ns` anywhere, and all call this
-        with the same times. So they number connections alike.
+        All sessions know the flows that became known before `known_ns` anywhere. None if the order
+        of the first flow is not known yet, or if there is none.
         """
         self._opened_ns = known_ns
-        in_order = self._in_order
-        while in_order and in_order[0][0] < start_ns and in_order[0][1] < known_ns:
-            flow = heappop(in_order)[4]
-            if flow.index < 0:
-                self._connection(flow, flow.start_ns)
-                continue
-            record = self.records[flow.index]
-            source = flow.source
-            if source in self.waiting:  # an own host
-                self.waiting[source] -= 1
-                if not self.waiting[source]:
-                    del self.waiting[source]
-            self._hand_over(record)
+        if not self._in_order:
+            return None
+        start_ns, flow_known_ns, *_ = self._in_order[0]
+        return start_ns if start_ns <= known_ns and flow_known_ns < known_ns else None
+
+    def open_next(self) -> None:
+        """Start the first flow that waits for its order; all sessions do so in the same order.
+
+        So they number connections alike.
+        """
+        flow = heappop(self._in_order)[4]
+        if flow.index < 0:
+            self._connection(flow, flow.start_ns)
+            return
+        source = flow.source
+        if source in self.waiting:  # an own host
+            self.waiting[source] -= 1
+            if not self.waiting[source]:
+                del self.waiting[source]
+        self._hand_over(self.records[flow.index])
 
     def note(self, host: int, event: Event, now_ns: int = -1) -> Sequence[Flow]:
         """Process a host's report, and return the flows that follow from it.
@@ -516,8 +523,8 @@ class Session:
         heappush(self._in_order, (flow.start_ns, known_ns, host, number, flow))
 
     def _waits(self, flow: Flow) -> bool:
-        """Return whether a flow needs a new connection, or its host has an earlier flow that does."""
-        return bool(self.waiting[flow.source]) or self._needs_connection(flow)
+        """Return whether a flow needs a new connection, or an earlier flow of an own host does."""
+        return bool(self.waiting) or self._needs_connection(flow)
 
     def _needs_connection(self, flow: Flow) -> bool:
         return flow.qp is None or self._key(flow) not in self._shared

@@ -5,10 +5,11 @@ which one of its flows starts, or at which it reports an event after which flows
 hosts then get turns in order of time. In a turn the session processes the host's reports, flows
 start, and the host continues until it is held again.
 
-With several workers, each worker has a session and gives turns to its own hosts, independently of
-the other workers. A worker sends the others only those flows that go to their hosts or need a new
-connection. Connections are numbered in the order of all hosts' turns, so only new connections wait
-until that order is known.
+With several workers each has a session, and gives turns to its own hosts without regard to the
+others. It tells them only those flows that go to their hosts or need a new connection. New
+connections wait for the order in which all hosts of the network have their turns, because they are
+numbered in that order, and so does what follows at the worker, since a host's random numbers depend
+on when its connections are opened.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ class Turns:
         self._rest: list[tuple[int, int, Event]] = []  # time, host, event
         self._starts_ns: defaultdict[int, list[int]] = defaultdict(list)  # heaps, by host
         self._careful_ns = 0
-        self._taken: set[int] = set()  # hosts that have their turn
-        self._turn_ns = 0
+        # Hosts that have their turn and are to continue: a heap of the turns' times and hosts.
+        self._turns: list[tuple[int, int]] = []
+        self._known_ns = 0  # time before which the order of all connections is known
         # Messages: flows with the time and host from which they follow, and reports that concern
         # other sessions, which are yet to be sent; and reports of others that this session has not
         # processed yet.
@@ -107,37 +109,43 @@ class Turns:
 
     def hand_over(self, host: int) -> None:
         """Give a turn to a host, which gets a message now."""
-        self._fabric.turn(host, self._fabric.now_ns)
-        self._taken.add(host)
+        now_ns = self._fabric.now_ns
+        self._fabric.turn(host, now_ns)
+        heappush(self._turns, (now_ns, host))
 
     def settle(self, end_ns: int, again: bool) -> int | None:
         """Continue hosts that are held before `end_ns`, and stop the run if all is done.
 
-        At equal times starts come before reports, because hosts are held for reports. A frame of
-        that time may have to wait. While a flow waits for its connection, no host gets a turn at a
-        later time.
-
-        `again` means that the workers have met since the last call in this window. The result is
-        None if all hosts have reached `end_ns`. Otherwise it is the time of the next turn, which
-        has to wait until the workers have met again.
+        Everything happens in order of time, except that reports are processed even if an earlier
+        flow waits for its connection. Then the flows that follow from them, and the hosts, wait
+        behind that flow. So the workers know all flows of a window after few meetings. Starts come
+        before the reports of their instant, for which the hosts are held, so a frame of the same
+        instant may wait. Return None if all hosts are at the end; otherwise the time of the next
+        turn, which has to wait until the workers have met (`again`).
         """
-        session, held = self._session, self._held
-        if self._tell_others is not None:
-            self._open(end_ns)
+        session, held, turns = self._session, self._held, self._turns
+        known_ns = self._known_ns = self._fabric.known_ns
         if not again:
             self._note_rest()
-        self._note_heard()
         while True:
-            start_ns = session.next_start_ns
+            start_ns = _or_never(session.next_start_ns)
+            opening_ns = _or_never(session.next_opening_ns(known_ns)) if session.divided else NEVER
+            turn_ns = turns[0][0] if turns and self._may_go_on(turns[0][0]) else NEVER
             held_ns = held[0][0] if held else NEVER
-            next_ns = held_ns if start_ns is None else min(start_ns, held_ns)
-            if next_ns >= end_ns or (session.waiting and next_ns > self._turn_ns):
+            now_ns = min(start_ns, opening_ns, turn_ns, held_ns)
+            if now_ns >= end_ns:
                 break
-            self._turn_ns = next_ns
-            if next_ns == start_ns:
-                self._start(next_ns)
-            else:
+            if now_ns == held_ns < min(start_ns, opening_ns, turn_ns):
                 self._note(*heappop(held))
+                continue
+            self._fabric.turn(0, now_ns)
+            if now_ns == start_ns:
+                session.start_due(now_ns)
+            elif now_ns == opening_ns:
+                session.open_next()
+            else:
+                self._go_on(now_ns)
+        self._note_heard()
         self._fabric.finished(session.finished)
         waits = bool(session.waiting or self._new_reports or self._heard)
         if self._new_flows or self._new_reports:
@@ -146,36 +154,11 @@ class Turns:
             self._new_flows, self._new_reports = [], []
         return held_ns if waits else None
 
-    def _open(self, end_ns: int) -> None:
-        """Open connections whose order is known now, and continue the hosts that waited for them."""
-        session, known_ns = self._session, self._fabric.known_ns
-        while True:
-            start_ns = session.next_start_ns
-            is_due = start_ns is not None and start_ns <= known_ns and start_ns < end_ns
-            if session.waiting:
-                self._fabric.turn(0, self._turn_ns)
-            session.open_before(start_ns if is_due and start_ns is not None else known_ns, known_ns)
-            self._go_on(self._turn_ns)
-            if start_ns is None or not is_due:
-                break
-            self._turn_ns = start_ns
-            self._fabric.turn(0, start_ns)
-            session.start_due(start_ns)
-        if known_ns < end_ns:  # flows that were known to start at this time come first in their instant
-            session.open_before(known_ns + 1, known_ns)
-            self._go_on(self._turn_ns)
-
-    def _start(self, now_ns: int) -> None:
-        """Start the flows whose hosts are held at their start."""
-        self._fabric.turn(0, now_ns)
-        self._session.start_due(now_ns)
-        self._go_on(now_ns)
-
     def _note(self, now_ns: int, host: int) -> None:
-        """Process a host's reports, and start the flows that follow from them at once."""
+        """Process a host's reports, and start the flows that follow from them."""
         session = self._session
         self._fabric.turn(host, now_ns)
-        self._taken.add(host)
+        heappush(self._turns, (now_ns, host))
         for event in self._events.pop(host):
             for flow in session.note(host, event, now_ns):
                 if flow.source != host or flow.further_sources:
@@ -187,7 +170,6 @@ class Turns:
                 if session.divided and session.concerns_others(flow):
                     self._new_flows.append((now_ns, host, flow))
         session.start_due(now_ns)
-        self._go_on(now_ns)
 
     def _note_rest(self) -> None:
         """Process events for which no host is held."""
@@ -217,17 +199,20 @@ class Turns:
             if session.flow_at(number, place) is not None:
                 self._new_reports.append((host, number, place, event))
 
+    def _may_go_on(self, turn_ns: int) -> bool:
+        """Return whether no flow that starts before a host's turn ends may still wait for its connection."""
+        return turn_ns < self._known_ns or not self._session.waiting
+
     def _go_on(self, now_ns: int) -> None:
-        """Continue the hosts that have their turn, until they are held again or the window ends."""
-        waiting = self._session.waiting
-        for host in sorted(self._taken):
-            if host in waiting:
-                continue
+        """Continue the hosts that have their turn now, until they are held again or the window ends."""
+        hosts = set()
+        while self._turns and self._turns[0][0] == now_ns:
+            hosts.add(heappop(self._turns)[1])
+        for host in sorted(hosts):
             starts_ns = self._starts_ns[host]
             while starts_ns and starts_ns[0] <= now_ns:
                 heappop(starts_ns)
             self._fabric.go_on(host, starts_ns[0] if starts_ns else None)
-        self._taken = self._taken & waiting.keys() if waiting else set()
 
     def _expect(self, flow: Flow, now_ns: int = -1) -> None:
         """Prepare for a new flow, which may start later than now.
@@ -243,3 +228,7 @@ class Turns:
         if least_end_ns > self._careful_ns:
             self._careful_ns = least_end_ns
             self._fabric.careful_from(least_end_ns)
+
+
+def _or_never(time_ns: int | None) -> int:
+    return NEVER if time_ns is None else time_ns

@@ -160,7 +160,7 @@ def test_workers_meet_seldom_while_hosts_take_turns(monkeypatch: pytest.MonkeyPa
     assert recording.ended == "done"
     assert passes[False] > 50
     new_connections = len({record.qp for record in recording.flows})
-    assert passes[True] <= new_connections, "at most one more meeting for each new connection"
+    assert passes[True] <= new_connections / 2, "several new connections are opened after each further meeting"
 
 
 def test_a_worker_is_told_only_of_flows_to_its_hosts_and_of_new_connections(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,6 +220,19 @@ def test_flows_that_have_followed_by_the_end_are_the_same(tables: dict[str, Any]
     compare(run, 3, owners=owners)
 
 
+def test_hosts_draw_random_numbers_in_the_same_order() -> None:
+    """A host continues after its turn when the connections that were opened before have their random numbers."""
+    compare(
+        planned(
+            cc="expresspass",
+            topology={"name": "fat-tree", "k": 4},
+            workload={"name": "alltoall", "size_bytes": 30_000},
+            switch={"load_balancing": "symmetric"},
+        ),
+        2,
+    )
+
+
 def test_a_worker_without_starting_hosts_opens_the_ends_of_their_connections() -> None:
     """Host 0 starts all first flows, and the hosts that receive them belong to another worker."""
     run = planned(workload={**TRAINING, "data": 1, "tensor": 1, "pipeline": 2})

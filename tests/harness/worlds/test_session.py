@@ -128,7 +128,8 @@ def test_a_session_takes_over_flows_before_it_gets_their_details() -> None:
         traffic = _Followed([Flow(0, 1, 1000, 0, qp="same"), Flow(2, 3, 1000, 0, qp="same")])
         session = Hosts(traffic, owns=own.__contains__, divided=True).session
         session.start_due(0)
-        session.open_before(1, 0)
+        while session.next_opening_ns(0) == 0:
+            session.open_next()
         for time_ns, flow in enumerate(flows, 90):
             session.note(source, Completed(flow, replace(SENT, completed_ns=time_ns)), time_ns)
             session.start_due(time_ns)
