@@ -37,17 +37,18 @@ class Turns:
         self,
         fabric: Fabric,
         session: Session,
-        least_ns: Callable[[Flow], int],
+        earliest_end_ns: Callable[[Flow], int],
         tell_others: Callable[[bytes], object] | None = None,
     ) -> None:
         """Prepare the turns.
 
-        `least_ns` is the least time from a flow's start until it is done. `tell_others` sends
-        messages to the other workers, whose sessions are divided; None if there are none.
+        `earliest_end_ns` returns a time before which the run cannot end because of a new flow.
+        `tell_others` sends messages to the other workers, whose sessions are divided; None if there
+        are none.
         """
         self._fabric = fabric
         self._session = session
-        self._least_ns = least_ns
+        self._earliest_end_ns = earliest_end_ns
         self._tell_others = tell_others
         traffic = session.traffic
         self._awaited: tuple[type, ...] = (
@@ -217,17 +218,17 @@ class Turns:
     def _expect(self, flow: Flow, now_ns: int = -1) -> None:
         """Prepare for a new flow, which may start later than now.
 
-        The run cannot end before the least end of its flows. After that time each window is a
-        single instant, so that the run ends at the time at which the last flow is done.
+        From the earliest end of the run on each window is one instant, so that the run ends with
+        the instant in which the last flow is done.
         """
         if flow.start_ns > now_ns:
             for source in flow.sources:
                 if self._session.owns(source):
                     heappush(self._starts_ns[source], flow.start_ns)
-        least_end_ns = flow.start_ns + self._least_ns(flow)
-        if least_end_ns > self._careful_ns:
-            self._careful_ns = least_end_ns
-            self._fabric.careful_from(least_end_ns)
+        end_ns = self._earliest_end_ns(flow)
+        if end_ns > self._careful_ns:
+            self._careful_ns = end_ns
+            self._fabric.careful_from(end_ns)
 
 
 def _or_never(time_ns: int | None) -> int:

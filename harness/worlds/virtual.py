@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import tee
 from pathlib import Path
@@ -34,9 +34,10 @@ from harness.plan.how import TRACE_LINES, TRACE_TEXT, Tracing
 from harness.plan.probes import Probe, probes_of
 from harness.plan.probes.readings import Readings
 from harness.plan.run import Run
-from harness.workloads import Flow, Traffic
+from harness.workloads import Traffic
 from harness.workloads.collective_record import collective_tables
-from harness.worlds.expected import Paths, check_fits, expected, memory_limit
+from harness.worlds.earliest_end import EarliestEnd
+from harness.worlds.expected import check_fits, expected, memory_limit
 from harness.worlds.garbage_collection import rare_collection
 from harness.worlds.host_session import Connect, Event, HostReport, Post
 from harness.worlds.local import Counts, LocalWorld, columns, ends_of
@@ -167,9 +168,9 @@ class VirtualWorld:
         """Return the order of starts and reports; `crew` has the workers, if there are several."""
         fabric, session = self.fabric, self._session
         if takes_turns:
-            paths = Paths(self.run_plan)
-            least_ns = partial(_least_ns, paths, self.run_plan.shortest_delay_ns, self.network.host_rates_bps)
-            return Turns(fabric, session, least_ns, None if crew is None else partial(crew.tell, others=True))
+            earliest_end = EarliestEnd(self.run_plan, self.network.host_rates_bps)
+            tell_others = None if crew is None else partial(crew.tell, others=True)
+            return Turns(fabric, session, earliest_end.after, tell_others)
         starts = Starts(fabric, session, self._independent)
         if crew is None or not self._independent:
             return starts
@@ -501,16 +502,6 @@ def _checked_memory(run: Run, traffic: Traffic, workers: int | Ranks) -> MemoryL
     if isinstance(workers, int) and traffic.independent:
         check_fits(run, expected(run, traffic))
     return limit
-
-
-def _least_ns(paths: Paths, shortest_ns: int, rates_bps: Sequence[int], flow: Flow) -> int:
-    """Return the least time, in ns, until a flow is done.
-
-    It is the time of its payload on its source's link, plus the round trip.
-    """
-    there, back = paths.links(flow)
-    own_ns = 0.0 if flow.stop_ns is not None else flow.size_bytes * 8e9 / rates_bps[flow.source]
-    return int(own_ns) + (there + back) * shortest_ns
 
 
 def _multiple(time_ns: int, interval_ns: int) -> int:

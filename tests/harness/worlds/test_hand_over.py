@@ -223,7 +223,7 @@ class _Worker:
         self.session = Session(
             traffic, lambda *ends: ("a", "b"), self._carry, [], owns=hosts.__contains__, divided=True
         )
-        self.turns = Turns(cast(Fabric, self.fabric), self.session, lambda flow: 1, self.told.append)
+        self.turns = Turns(cast(Fabric, self.fabric), self.session, lambda flow: flow.start_ns + 1, self.told.append)
         self.session.begin()
         self.turns.begin()
 
