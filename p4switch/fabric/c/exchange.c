@@ -321,7 +321,6 @@ static void join_notices(net *n)
 int workers_meet(net *n)
 {
     workers *w = n->workers;
-    bool amid_hosts = n->settles && n->phase == PHASE_HOSTS; /* the window's last meeting is still to come */
     notice own = {
         .next = {TIME_NEVER, TIME_NEVER},
         .call = heap_time(&n->calls), .own_call = n->calls.count && n->calls.list[0].rank & NET_OWN_CALL,
@@ -331,10 +330,10 @@ int workers_meet(net *n)
         .on_brink = n->on_brink, .finished = n->finished, .known = TIME_NEVER,
         .careful = n->careful_ns,
     };
-    if (amid_hosts && net_reports_after(n, &own.known) < 0)
+    if (n->settles && net_reports_after(n, &own.known) < 0)
         return -1;
     own.known = min_time(own.known, n->waits_ns);
-    for (uint32_t side = 0; side < (n->sides == 1 ? 1 : 2) && !amid_hosts; side++)
+    for (uint32_t side = 0; side < (n->sides == 1 ? 1 : 2); side++)
         own.next[side] = min_time(net_next_time(n, side), w->sent[side]);
     if (w->way->exchange(w->way, &own, sizeof own, w->notices, w->out, w->in) < 0)
         return -1;

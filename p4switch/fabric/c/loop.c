@@ -108,22 +108,37 @@ static bool level(const net *n)
     return n->sides != 2 || n->done[0] == n->done[1];
 }
 
-/* Lets the hosts that are held before `end` go on, at all workers; `here`: true if this worker has some.
-   If the owner settles at one worker, it does so at each: frames of what starts there may arrive at any of them. */
-static void settle_hosts(net *n, uint64_t end, bool here)
+static void settle(net *n, uint64_t end)
+{
+    n->phase = PHASE_HOSTS;
+    n->failed = net_settle(n, end, n->settled) < 0;
+    n->settled = true;
+}
+
+/* Lets the hosts that are held before `end` go on, as far as the owner here need not hear of others. */
+static void settle_hosts(net *n, uint64_t end)
 {
     n->waiting = n->settled = n->behind = false;
     n->known_ns = min_time(n->done[0], n->brink_ns);
-    for (; !n->failed; here = true) {
-        if (here) {
-            n->failed = net_settle(n, end, n->settled) < 0;
-            n->settled = true;
-        }
-        if (!meet(n) || !n->waiting)
-            break;
-    }
+    if (n->held && !n->failed)
+        settle(n, end);
+}
+
+static void end_phase(net *n)
+{
+    n->phase = PHASE_NONE;
+    n->current = NULL;
+}
+
+/* The workers meet, and the remaining hosts go on. If the owner has settled at one worker, it does so at each: frames
+   of what starts there may arrive at any of them. */
+static void meet_settled(net *n, uint64_t end)
+{
+    for (; meet(n) && n->waiting; end_phase(n))
+        settle(n, end);
     if (n->behind && !n->failed)
-        n->failed = net_settle(n, end, false) < 0;
+        settle(n, end);
+    end_phase(n);
     if (n->failed)
         return;
     n->brink_ns = n->on_brink ? end - 1 : TIME_NEVER;
@@ -131,14 +146,15 @@ static void settle_hosts(net *n, uint64_t end, bool here)
     n->unsettled = false;
 }
 
-/* Runs a side that is not ahead up to `end`. After an error it stays where it was. */
+/* Runs a side that is not ahead up to `end`. After an error it stays where it was. What hosts send in a window
+   arrives after it, so hosts may still go on when the switches have reached its end. */
 static void advance(net *n, uint32_t side, uint64_t end)
 {
     n->window_end = end;
     n->on_brink = false;
     n->failed = net_run_hosts(n, side) < 0;
     if (n->settles)
-        settle_hosts(n, n->window_end, n->held);
+        settle_hosts(n, n->window_end);
     n->midway = n->failed && n->independent;
     if (!n->independent && (n->failed || n->stop)) /* it was the last one at this instant */
         n->window_end = n->now + 1;
@@ -148,9 +164,13 @@ static void advance(net *n, uint32_t side, uint64_t end)
         net_run_switches(n, side, n->window_end);
         n->done[side] = n->window_end;
     }
-    n->phase = PHASE_NONE;
-    n->current = NULL;
-    meet(n);
+    end_phase(n);
+    if (n->settles) {
+        meet_settled(n, n->window_end);
+        n->midway = n->failed;
+    } else {
+        meet(n);
+    }
     n->now = n->last;
 }
 
@@ -214,11 +234,10 @@ static net_status run_next(net *n, uint64_t until)
         n->now = n->last = call;
         n->company->count_call(n);
         if (n->settles && time == call) { /* hosts that are held until then run before it */
-            n->phase = PHASE_HOSTS;
             n->window_end = n->done[0] = n->done[1] = call;
-            settle_hosts(n, call + 1, true);
-            n->phase = PHASE_NONE;
-            n->current = NULL;
+            n->held = true;
+            settle_hosts(n, call + 1);
+            meet_settled(n, call + 1);
             n->now = n->last = call;
         }
         if (!n->failed && n->company->call_is_here(n))
