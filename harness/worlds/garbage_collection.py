@@ -28,7 +28,7 @@ def rare_collection() -> Iterator[None]:
 
     A network lives as long as its run, and so do the queue pairs that are made in it. Traversing
     them all after every few packets costs a sixth of the time. If there was hardly any garbage, the
-    next collection is later.
+    next collection is later. After the block its objects are no longer new.
     """
     global _left_behind
     thresholds = gc.get_threshold()
@@ -38,6 +38,8 @@ def rare_collection() -> Iterator[None]:
         yield
     finally:
         gc.callbacks.remove(_after)
+        gc.freeze()  # all objects become permanent, and then old, without being traversed
+        gc.unfreeze()
         gc.set_threshold(*thresholds)
         _left_behind = True
 

@@ -93,8 +93,8 @@ class LocalWorld:
         """Return whether every known flow has started."""
         return self.session.all_started(now_ns)
 
-    def next_start_ns(self) -> int | None:
-        """Return the start of the next flow; None if there is none."""
+    def next_start_ns(self) -> int:
+        """Return the start of the next flow; NEVER if there is none."""
         return self.session.next_start_ns
 
     def under_way(self) -> bool:

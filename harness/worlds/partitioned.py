@@ -20,6 +20,7 @@ from harness.worlds.host_session import HostReport, RateSample
 from harness.worlds.local import Counts, LocalWorld, by_switch, most_resident_bytes
 from harness.worlds.memory import MemoryLimit, private_bytes, resident_bytes
 from harness.worlds.parallel import Crew
+from host_agents.timers import NEVER
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -79,10 +80,9 @@ class PartitionedWorld:
         """Return whether every known flow has started, at all workers."""
         return not self._crew.either(not self._local.all_started(now_ns))
 
-    def next_start_ns(self) -> int | None:
-        """Return the start of the next flow; None if there is none."""
-        starts_ns = [start_ns for start_ns in self._crew.gather(self._local.next_start_ns()) if start_ns is not None]
-        return self._crew.agree(min(starts_ns, default=None))
+    def next_start_ns(self) -> int:
+        """Return the start of the next flow; NEVER if there is none."""
+        return self._crew.agree(min(self._crew.gather(self._local.next_start_ns()), default=NEVER))
 
     def under_way(self) -> bool:
         """Return whether a host has a flow to send or to receive, or a collective to continue."""

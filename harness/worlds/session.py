@@ -41,6 +41,7 @@ from harness.worlds.host_session import (
     RateSample,
 )
 from host_agents.assignments import Assignment
+from host_agents.timers import NEVER
 
 FIRST_NUMBER = 2  # queue pairs 0 and 1 are InfiniBand's own, for management
 Hosts = tuple[int, ...]  # by index
@@ -186,9 +187,9 @@ class Session:
         return sum(self._hears(self.records[flow].flow.source) for flow in self.failed)
 
     @property
-    def next_start_ns(self) -> int | None:
-        """Start of the next flow that was not yet passed to a host; None if there is none."""
-        return self._to_start[0][0] if self._to_start else None
+    def next_start_ns(self) -> int:
+        """Start of the next flow that was not yet passed to a host; NEVER if there is none."""
+        return self._to_start[0][0] if self._to_start else NEVER
 
     @property
     def under_way(self) -> bool:
@@ -238,17 +239,17 @@ class Session:
         """Return whether sessions of other workers need a flow of this worker's host."""
         return not self.owns(flow.destination) or self._needs_connection(flow) or _is_joint(flow)
 
-    def next_opening_ns(self, known_ns: int) -> int | None:
+    def next_opening_ns(self, known_ns: int) -> int:
         """Return the start of the first flow that waits for its order, in a divided session.
 
-        All sessions know the flows that became known before `known_ns` anywhere. None if the order
-        of the first flow is not known yet, or if there is none.
+        All sessions know the flows that became known before `known_ns` anywhere. NEVER if the
+        order of the first flow is not known yet, or if there is none.
         """
         self._opened_ns = known_ns
         if not self._in_order:
-            return None
+            return NEVER
         start_ns, flow_known_ns, *_ = self._in_order[0]
-        return start_ns if start_ns <= known_ns and flow_known_ns < known_ns else None
+        return start_ns if start_ns <= known_ns and flow_known_ns < known_ns else NEVER
 
     def open_next(self) -> None:
         """Start the first flow that waits for its order; all sessions do so in the same order.

@@ -10,6 +10,7 @@ from harness.worlds import reports
 from harness.worlds.host_session import Event
 from harness.worlds.network import Network
 from harness.worlds.session import Session
+from host_agents.timers import NEVER
 from p4switch.fabric import Fabric
 
 # Every time at which the whole network stops shortens the windows in which it runs fast. So if
@@ -66,7 +67,7 @@ class Starts:
     def _schedule(self) -> None:
         """Schedule the start of the next flows, with one event for each time."""
         start_ns = self._session.next_start_ns
-        if start_ns is None:
+        if start_ns == NEVER:
             return
         time_ns = max(start_ns, self._fabric.now_ns)
         if time_ns not in self._due_ns:

@@ -129,23 +129,22 @@ class Turns:
         if not again:
             self._note_rest()
         while True:
-            start_ns = _or_never(session.next_start_ns)
-            opening_ns = _or_never(session.next_opening_ns(known_ns)) if session.divided else NEVER
+            start_ns = session.next_start_ns
+            opening_ns = session.next_opening_ns(known_ns) if session.divided else NEVER
             turn_ns = turns[0][0] if turns and self._may_go_on(turns[0][0]) else NEVER
-            held_ns = held[0][0] if held else NEVER
-            now_ns = min(start_ns, opening_ns, turn_ns, held_ns)
-            if now_ns >= end_ns:
-                break
-            if now_ns == held_ns < min(start_ns, opening_ns, turn_ns):
+            next_ns = min(start_ns, opening_ns, turn_ns)
+            if held and held[0][0] < min(next_ns, end_ns):
                 self._note(*heappop(held))
                 continue
-            self._fabric.turn(0, now_ns)
-            if now_ns == start_ns:
-                session.start_due(now_ns)
-            elif now_ns == opening_ns:
+            if next_ns >= end_ns:
+                break
+            self._fabric.turn(0, next_ns)
+            if next_ns == start_ns:
+                session.start_due(next_ns)
+            elif next_ns == opening_ns:
                 session.open_next()
             else:
-                self._go_on(now_ns)
+                self._go_on(next_ns)
         self._note_heard()
         self._fabric.finished(session.finished)
         waits = bool(session.waiting or self._new_reports or self._heard)
@@ -153,7 +152,9 @@ class Turns:
             assert self._tell_others is not None
             self._tell_others(pickle.dumps((self._new_flows, self._new_reports), pickle.HIGHEST_PROTOCOL))
             self._new_flows, self._new_reports = [], []
-        return held_ns if waits else None
+        if not waits:
+            return None
+        return held[0][0] if held else NEVER
 
     def _note(self, now_ns: int, host: int) -> None:
         """Process a host's reports, and start the flows that follow from them."""
@@ -171,6 +172,8 @@ class Turns:
                 if session.divided and session.concerns_others(flow):
                     self._new_flows.append((now_ns, host, flow))
         session.start_due(now_ns)
+        if not session.waiting:
+            self._go_on(now_ns)
 
     def _note_rest(self) -> None:
         """Process events for which no host is held."""
@@ -230,6 +233,3 @@ class Turns:
             self._careful_ns = end_ns
             self._fabric.careful_from(end_ns)
 
-
-def _or_never(time_ns: int | None) -> int:
-    return NEVER if time_ns is None else time_ns

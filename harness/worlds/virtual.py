@@ -53,6 +53,7 @@ from harness.worlds.session import FIRST_NUMBER, Session, outcome
 from harness.worlds.starts import Order, SharedStarts, Starts
 from harness.worlds.turns import Turns
 from host_agents.assignments import Assignment
+from host_agents.timers import NEVER
 from p4switch.coverage import Coverage
 from p4switch.fabric import Fabric, joined
 
@@ -334,7 +335,7 @@ class VirtualWorld:
         All samples would be 0. A pause is longer than the time between two checks.
         """
         start_ns = self._whole.next_start_ns()
-        if start_ns is None or start_ns <= now_ns + self._watch.interval_ns:
+        if start_ns == NEVER or start_ns <= now_ns + self._watch.interval_ns:
             return
         if self._whole.under_way() or self._whole.is_busy():
             return

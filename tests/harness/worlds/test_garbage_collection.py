@@ -12,6 +12,7 @@ import pytest
 
 from harness.measure import results
 from harness.plan.how import How
+from harness.worlds.garbage_collection import rare_collection
 from p4cc.execution import runners
 
 
@@ -57,3 +58,21 @@ def test_the_network_before_is_freed(no_chance: None, monkeypatch: pytest.Monkey
     assert alive == [False] * 4
     assert made[-1]() is not None  # it is not walked when nothing follows
     made[-1]().__dict__.clear()
+
+
+def test_objects_of_a_run_are_not_walked_when_it_ends() -> None:
+    walked: list[str] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        walked.append(phase)
+
+    gc.callbacks.append(note)
+    try:
+        with rare_collection():
+            made: list[list[int]] = [[] for _ in range(5_000)]
+            walked.clear()
+        more: list[list[int]] = [[] for _ in range(100)]
+    finally:
+        gc.callbacks.remove(note)
+    assert len(made) + len(more) == 5_100
+    assert not walked

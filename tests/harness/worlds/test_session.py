@@ -16,6 +16,7 @@ from harness.workloads import Flow, Traffic
 from harness.worlds.host_session import Completed, Connect, Delivered, Failed, HostReport, Post, RateSample
 from harness.worlds.session import Connection, Session
 from host_agents.assignments import Assignment
+from host_agents.timers import NEVER
 
 COUNTS = {"packets_sent": 2, "retransmitted": 1, "timeouts": 0, "naks": 0, "cnps": 0}
 SENT = Sent(size_bytes=1000, first_sent_ns=5, completed_ns=90, columns=COUNTS)
@@ -64,7 +65,7 @@ def test_flows_are_handed_over_when_they_are_due_receivers_first() -> None:
     hosts.session.start_due(1000)
     post = Post(3, 0, 1000, 50, None, only=True)
     assert hosts.taken() == [(1, Connect(3, "0", 50)), (0, Connect(3, "1", 50)), (0, post)]
-    assert hosts.session.next_start_ns is None
+    assert hosts.session.next_start_ns == NEVER
 
 
 def test_each_of_several_sessions_asks_its_own_hosts_and_knows_all_starts() -> None:
