@@ -99,7 +99,7 @@ def test_p4runtime_reads_it_and_writes_it_to_another_switch(rig: Rig, tmp_path: 
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"extern_id": 9}, "there is none"),
+        ({"extern_id": 99}, "there is none"),
         ({"extern_type_id": 0x82}, "there is none"),
         ({"entry": {"value": b"\0\0\0\1"}}, "expected an index of 4 bytes and a cell"),
     ],
