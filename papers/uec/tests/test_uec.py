@@ -241,15 +241,15 @@ def test_a_training_step_takes_about_as_long_as_with_smartt_and_less_is_sent_aga
 
 
 def test_the_page_has_rows_that_agree_with_the_simulator() -> None:
-    """Check README.md's rows of 1,024 hosts, which the study makes, and that it reports deviating rows."""
+    """The study makes the rows of 1,024 hosts, whose runs take minutes."""
     table = pd.read_csv(recorded.MEASURED)
     assert set(table["simulator_case"]) >= {"V5", "V11", "V12", "V13", "V14", "V15"}
-    assert recorded.deviations(table).keys() == recorded.DEVIATING
+    assert recorded.deviations(table) == {}
     late, again, few = (table[table["simulator_case"] == case].index[0] for case in ("V14", "V15", "V11"))
     table.loc[late, "last_us"] *= 1.1
     table.loc[again, "sent_again"] *= 2
     table.loc[few, "sent_again"] = 500
-    assert recorded.deviations(table).keys() == recorded.DEVIATING | {"V14, NSCC", "V15, NSCC"}
+    assert recorded.deviations(table).keys() == {"V14, NSCC", "V15, NSCC"}
 
 
 def test_the_page_has_each_protocol_in_each_scenario_beside_it() -> None:
