@@ -10,8 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 MININET = Path(__file__).parent / "tests" / "mininet"
+
+# No test fails because the machine is busy.
+settings.register_profile("p4cc", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("p4cc")
 
 # Tests start hundreds of processes. Where Python is told to keep no bytecode, each would compile all of p4cc anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
