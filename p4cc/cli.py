@@ -19,11 +19,11 @@ from typing import Any
 
 import click
 
-from harness import interruption
 from harness.errors import CheckError, CodeError, out_of_memory
 from p4cc import commands
 from p4cc.commands import _debugging
 from p4cc.commands._extras import missing
+from p4switch import interruption
 from p4switch.errors import Doubt, UserError, suggest
 from p4switch.memory import keep_reserve
 from p4switch.printable import printable, tell

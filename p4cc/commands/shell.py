@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from harness import interruption
 from harness.worlds.mininet.state import find_switch
+from p4switch import interruption
 from p4switch.errors import UserError
 from p4switch.p4runtime import shell
 

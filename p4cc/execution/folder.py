@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from harness import interruption
 from harness.measure import provenance
 from harness.measure.output_folder import machine_error, unused
+from p4switch import interruption
 from p4switch.errors import UserError
 
 ERROR_FILE = "report-error.txt"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from harness import interruption
 from harness.measure import results
 from harness.measure.output_folder import copy_content
 from harness.measure.results import Result
@@ -15,6 +14,7 @@ from harness.measure.summary import delivered, disagreement
 from harness.plan.how import How
 from harness.plan.inputs import inputs
 from p4cc.execution.planned_run import PlannedRun
+from p4switch import interruption
 from p4switch.errors import UserError
 
 Made = Generator[tuple[int, Result], None, None]

@@ -13,9 +13,9 @@ from typing import cast
 import click
 import pytest
 
-from harness import interruption
 from p4cc.cli import main
 from p4cc.commands._extras import EXTRAS
+from p4switch import interruption
 from tests.p4cc.commands.test_commands import call
 
 PYPROJECT = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness import interruption
+from p4switch import interruption
 
 PATIENCE_S = 20.0
 ALL = (*interruption.ENDING, interruption.AGAIN)
@@ -79,7 +79,7 @@ def test_what_a_finalizer_has_lost_is_raised_again(monkeypatch: pytest.MonkeyPat
 
 IN_A_FINALIZER = """
 import signal, sys, time
-from harness import interruption
+from p4switch import interruption
 interruption._AGAIN_S = 0.02
 
 class Interrupted:
@@ -168,7 +168,7 @@ def test_who_goes_on_is_left_alone() -> None:
 
 _ENDS = """
 import os, signal, sys
-from harness import interruption
+from p4switch import interruption
 
 class Last:
     def __del__(self, kill=os.kill, process=os.getpid(), number=signal.Signals(%d)):

@@ -18,7 +18,6 @@ import click
 from control_plane import controller, pipelines
 from control_plane.program_ledger import Kind
 from control_plane.rerouting import Rerouting
-from harness import interruption
 from harness.measure.metrics import rates_table
 from harness.measure.recording import Progress, Recording, Writing
 from harness.plan.probes import HostProbe, QueueProbe, probes_of
@@ -42,6 +41,7 @@ from harness.worlds.mininet.switches import PlannedSwitch, SwitchPlan
 from harness.worlds.mininet.watching import Watcher, watched
 from harness.worlds.session import Session
 from harness.worlds.switch_pipelines import pipelines_of, setups_of
+from p4switch import interruption
 from p4switch.errors import UserError
 from p4switch.p4runtime.client import GrpcClient
 from topologies import Switch
