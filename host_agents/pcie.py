@@ -8,7 +8,7 @@ reference simulator.
 
 from __future__ import annotations
 
-from host_agents.config import PcieConfig
+from host_agents.nic_tables import PcieConfig
 
 
 class Pcie:

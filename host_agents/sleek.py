@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from host_agents.config import SleekConfig
+from host_agents.nic_tables import SleekConfig
 from host_agents.timers import Timer, TimerOwner
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from host_agents.cc.base import NotificationPoint
-from host_agents.config import NicConfig, SleekConfig
+from host_agents.config import NicConfig
 from host_agents.frames import Frames
 from host_agents.messages import Connection
+from host_agents.nic_tables import SleekConfig
 from host_agents.port import Port
 
 

@@ -21,7 +21,7 @@ from typing_extensions import Self
 from harness import papers
 from harness.plan.seeds import LARGEST, listed
 from host_agents import framing
-from host_agents.config import PcieConfig, SleekConfig
+from host_agents.nic_tables import PcieConfig, SleekConfig
 from p4switch import extensions
 from p4switch.architectures.front_panel import MAX_PIPES
 from p4switch.errors import Mistakes, UserError, suggest, validate

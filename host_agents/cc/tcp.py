@@ -18,8 +18,9 @@ from mypy_extensions import mypyc_attr
 
 from host_agents.cc.base import Feedback, Path, ReactionPoint
 from host_agents.cc.dctcp import MarkedShare
-from host_agents.config import SELECTIVE_REPEAT, NicConfig, SleekConfig
+from host_agents.config import SELECTIVE_REPEAT, NicConfig
 from host_agents.lengths import TCP
+from host_agents.nic_tables import SleekConfig
 from host_agents.ranges import POSITIVE, SHARE, SHARE_OR_NONE
 from host_agents.registry import ProtocolInfo, register
 

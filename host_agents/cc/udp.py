@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from host_agents.cc.base import Path, ReactionOutlet, ReactionPoint
-from host_agents.config import DATAGRAM, NicConfig, SleekConfig
+from host_agents.config import DATAGRAM, NicConfig
 from host_agents.lengths import UDP
+from host_agents.nic_tables import SleekConfig
 from host_agents.registry import ProtocolInfo, register
 from host_agents.timers import Timer
 

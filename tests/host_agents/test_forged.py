@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from host_agents import registry, wire
-from host_agents.config import SleekConfig
+from host_agents.nic_tables import SleekConfig
 from host_agents.selective_repeat import window_packets
 from host_agents.timers import NEVER
 from p4cc._link import Wire, connect, pair, trimmed

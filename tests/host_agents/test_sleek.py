@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from host_agents import wire
-from host_agents.config import SleekConfig
 from host_agents.errors import ParameterError
 from host_agents.nic import Nic
+from host_agents.nic_tables import SleekConfig
 from host_agents.selective_repeat import SelectiveRepeatSender
 from host_agents.sleek import Sleek
 from host_agents.timers import NEVER
